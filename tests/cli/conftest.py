@@ -1,5 +1,6 @@
 """A trained model for the commands that use one."""
 
+import re
 import shutil
 
 import keras
@@ -19,6 +20,24 @@ def _write_checkpoint(folder, step, data="", **changes):
     model = Transformer(SMALL.replace(**changes), VOCAB)
     meta = {"step": step, "data": data} if data else {"step": step}
     checkpoints.save(folder / f"model.ckpt-{step}.npz", checkpoints.model_arrays(model), meta)
+
+
+def failure(capsys, status):
+    """Returns the one line of error of a command that has ended with this status."""
+    captured = capsys.readouterr()
+    assert status == 1
+    (line,) = [line for line in captured.err.splitlines() if line.startswith("t2t-") and ": error: " in line]
+    return line
+
+
+def refused(capsys, status, *parts):
+    """Checks that a command ended with one line of error, which has these parts, and nothing else."""
+    captured = capsys.readouterr()
+    assert (status, captured.out) == (1, "")
+    (line,) = [line for line in captured.err.splitlines() if not line.startswith("decoding with")]
+    assert re.match("t2t-[a-z-]+: error: ", line)
+    for part in parts:
+        assert str(part) in line
 
 
 @pytest.fixture

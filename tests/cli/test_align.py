@@ -5,7 +5,7 @@ import json
 import pytest
 
 from t2t_revival import Translator
-from t2t_revival.cli import align, decoder
+from t2t_revival.cli import align
 from t2t_revival.decoding import aligner
 from t2t_revival.decoding.alignment_heads import FILE_NAME, AlignmentHeads
 
@@ -42,37 +42,6 @@ def test_heads_are_chosen_and_align(out, files, capsys):
     assert run(out, *sides, f"--gold={files / 'gold'}", "--choose_heads") == 0
     stored = json.loads((out / FILE_NAME).read_text())
     assert f"alignment error rate {stored['error_rate']:.4f} of the 3 pairs" in capsys.readouterr().out
-
-
-@pytest.mark.slow
-def test_the_decoder_writes_alignments_and_objects(out, files, capsys):
-    AlignmentHeads(1, (1,), shifted=True).save(out)
-    text = f"--decode_from_file={files / 'in.en'}"
-    how = "alignments=pharaoh,beam_size=2,extra_length=4"
-    flags = f"--output_dir={out}", text, f"--decode_to_file={files / 'lines'}"
-    assert decoder.main(["t2t-decoder", *flags, f"--decode_hparams={how},write_beam_scores=True"]) == 0
-    rows = [line.split("\t") for line in (files / "lines").read_text(encoding="utf-8").splitlines()]
-    assert [len(row) for row in rows] == [3, 3, 3]
-    assert rows[1] == ["", "0.00", ""]
-    assert len(rows[0][2].split()) == len(rows[0][0].split())
-
-    scored = f"{how},token_scores=True,alternatives=2"
-    assert decoder.main(["t2t-decoder", *flags, "--output_format=jsonl", f"--decode_hparams={scored}"]) == 0
-    objects = [json.loads(line) for line in (files / "lines").read_text(encoding="utf-8").splitlines()]
-    assert [one["text"] for one in objects] == [row[0] for row in rows]
-    assert len(objects[0]["tokens"][0]["alternatives"]) == 2
-    assert sum(token["log_prob"] for token in objects[0]["tokens"]) < 0
-
-    (files / "pairs").write_text("the dog\tder Hund\n", encoding="utf-8")
-    score = f"--output_dir={out}", f"--score_file={files / 'pairs'}", f"--decode_hparams={scored}"
-    capsys.readouterr()
-    assert decoder.main(["t2t-decoder", *score, "--output_format=jsonl"]) == 0
-    (line,) = capsys.readouterr().out.splitlines()
-    found = json.loads(line)
-    assert found["log_prob"] == pytest.approx(sum(token["log_prob"] for token in found["tokens"]), abs=1e-4)
-    assert [word["text"] for word in found["words"]] == ["der", "Hund"]
-    assert decoder.main(["t2t-decoder", *score[:2]]) == 0
-    assert float(capsys.readouterr().out) == pytest.approx(found["log_prob"], abs=1e-3)
 
 
 @pytest.mark.slow

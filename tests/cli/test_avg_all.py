@@ -7,18 +7,11 @@ from t2t_revival.cli import avg_all
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.run import Run
 from t2t_revival.utils.files import exclusive_lock
+from tests.cli.conftest import failure
 
 
 def run(*arguments):
     return avg_all.main(["t2t-avg-all", *map(str, arguments)])
-
-
-def failure(capsys, status):
-    captured = capsys.readouterr()
-    assert status == 1
-    (line,) = [line for line in captured.err.splitlines() if not line.startswith("warning")]
-    assert line.startswith("t2t-avg-all: error: ")
-    return line
 
 
 def weights(path):
@@ -76,16 +69,6 @@ def changed(out, write_checkpoint):
     for step, data in ((8, "aaaaaaaa"), (9, "bbbbbbbb"), (10, "bbbbbbbb")):
         write_checkpoint(out, step, data)
     return out
-
-
-def test_an_average_is_of_one_training_data(changed, capsys):
-    assert run(f"--output_dir={changed}", "--n=4", "--skip_scoring") == 0
-    captured = capsys.readouterr()
-    assert "averaged 2 checkpoints (steps 9, 10)" in captured.out
-    assert captured.err == (
-        "left out, since step 10 may have been trained on other data (bbbbbbbb): step 7 (unknown), step 8 "
-        "(aaaaaaaa); --mix_data averages them too\n"
-    )
 
 
 def test_training_data_is_mixed_where_that_is_asked_for(changed, capsys):

@@ -5,12 +5,12 @@ import re
 import pytest
 
 from t2t_revival.cli import avg_all, decoder, eval
-from t2t_revival.cli.support import best_export
 from t2t_revival.cli.support.best_export import BestExport
 from t2t_revival.training.checkpoints.best import list_best
 from t2t_revival.training.checkpoints.directory import list_averaged, list_checkpoints
 from t2t_revival.training.checkpoints.selection import select_checkpoint
-from tests.support.trainer_command import train
+from t2t_revival.utils import checked_json
+from tests.cli.trainer_command import train
 
 pytestmark = pytest.mark.slow
 
@@ -30,6 +30,8 @@ def test_the_best_two_are_kept_and_the_best_is_exported(run):
     versions = [path for path in (run / "export").iterdir() if path.name.isdecimal()]
     assert versions
     assert all((version / "saved_model.pb").exists() for version in versions)
+    newest = checked_json.load(max(versions, key=lambda path: int(path.name)) / "origin.json", "")
+    assert [*newest["checkpoints"]] == [str(run / "best" / "model.ckpt-6.npz")]
 
 
 def test_the_decoder_takes_the_best(run, tmp_path, capsys):
@@ -74,27 +76,9 @@ def test_an_interrupted_export_names_its_command(tmp_path, capsys):
 
 
 @pytest.mark.nightly
-def test_one_export_runs_at_a_time_and_the_last_wish_counts(tmp_path, monkeypatch):
-    started = []
-
-    class Process:
-        returncode = None
-
-        def poll(self):
-            return self.returncode
-
-        def wait(self):
-            self.returncode = 0
-
-    def start(name, flags, **settings):
-        started.append(Process())
-        return started[-1]
-
-    monkeypatch.setattr(best_export, "start_command", start)
-    with BestExport({"output_dir": tmp_path}) as export:
-        export.ask()
-        export.ask()
-        export.ask()
-        assert len(started) == 1
+def test_one_export_runs_at_a_time_and_the_last_wish_counts(run, capsys):
+    with BestExport({"output_dir": run}) as export:
+        for _ in range(3):
+            export.ask()
         export.finish()
-    assert len(started) == 2
+    assert capsys.readouterr().err.count("exported the best checkpoint\n") == 2

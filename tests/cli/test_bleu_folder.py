@@ -141,12 +141,3 @@ def test_translations_of_several_texts_are_at_fault(place, capsys):
 def test_an_event_dir_that_cannot_be_written(place, capsys):
     assert run(place, f"--event_dir={place / 'ref.de' / 'events'}") == 1
     assert f"cannot write to --event_dir={place}" in capsys.readouterr().err
-
-
-def test_tabs_of_nbest_are_warned_of(place, capsys):
-    file = place / "translations" / f"translate_ende-{min(OUTPUTS)}"
-    file.write_text(file.read_text().replace(" ", "\t"))
-    assert run(place) == 0
-    error = capsys.readouterr().err
-    assert f"warning: {file}: " in error
-    assert error.count("lines contain tabs") == 1

@@ -1,12 +1,10 @@
 """t2t-server, and TensorFlow Serving where it is installed, answer alike, as its documentation says."""
 
-import json
 import re
 import shutil
 import signal
 import socket
 import subprocess
-import threading
 import time
 from contextlib import suppress
 
@@ -15,7 +13,7 @@ import requests
 
 from t2t_revival.cli import decoder, query_server
 from t2t_revival.serving.folder_model import FolderModel
-from tests.support.served import Server
+from tests.cli.served import Server
 
 HOST = "127.0.0.1"
 BINARY = shutil.which("tensorflow_model_server")
@@ -141,29 +139,6 @@ def test_every_signature_answers_as_the_exported_model(rest, export_dir, signatu
     assert {name: [row[name] for row in rows] for name in rows[0]} == expected
 
 
-def test_details_are_those_of_the_folder(addresses, export_dir, tmp_path):
-    (tmp_path / "in").write_text("the dog\n\nder Hund sieht 3 Häuser 🦓\n")
-    asked = ["t2t-query-server", f"--decode_from_file={tmp_path / 'in'}", "--output_format=jsonl"]
-    asked.append("--decode_hparams=token_scores=True,alternatives=2,beam_size=3,extra_length=3")
-    found = []
-    for where in (f"--saved_model={export_dir}", *(f"--server={address}" for address in addresses)):
-        name = [] if "saved_model" in where else [f"--servable_name={NAME}"]
-        assert query_server.main([*asked, where, *name, f"--decode_to_file={tmp_path / 'out'}"]) == 0
-        found.append([json.loads(line) for line in (tmp_path / "out").read_text().splitlines()])
-        (tmp_path / "out").unlink()
-    for lines in found[1:]:
-        assert lines == [nearly(line) for line in found[0]]
-
-
-def nearly(value):
-    """Returns JSON whose numbers are equal to those that are nearly so."""
-    if isinstance(value, dict):
-        return {name: nearly(each) for name, each in value.items()}
-    if isinstance(value, list):
-        return [nearly(each) for each in value]
-    return pytest.approx(value, abs=1e-3) if isinstance(value, float) else value
-
-
 def test_a_version(rest, export_dir):
     (number,) = (path.name for path in export_dir.iterdir() if path.name.isdecimal())
     expected = predict(rest, instances=["the dog"])
@@ -219,19 +194,3 @@ def test_an_unknown_model(addresses):
     url = f"{addresses[0]}/v1/models/other"
     assert requests.get(url, timeout=60).status_code == 404
     assert requests.post(f"{url}:predict", json={"instances": ["a"]}, timeout=60).status_code == 404
-
-
-def test_many_requests_at_once(rest):
-    lines = [f"the dog sees {number} houses" for number in range(24)]
-    expected = [row["outputs"] for row in predict(rest, instances=lines)["predictions"]]
-    found = {}
-
-    def ask(line):
-        found[line] = predict(rest, instances=[line])["predictions"][0]["outputs"]
-
-    threads = [threading.Thread(target=ask, args=(line,)) for line in lines]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert [found[line] for line in lines] == expected

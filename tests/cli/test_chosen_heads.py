@@ -2,13 +2,11 @@
 
 import json
 
-import numpy as np
 import pytest
 
 from t2t_revival import T2TError, Translator
 from t2t_revival.cli import align, decoder
-from t2t_revival.data.metadata import Metadata
-from t2t_revival.decoding import aligner, head_choice
+from t2t_revival.decoding import head_choice
 from t2t_revival.decoding.alignment_heads import FILE_NAME, AlignmentHeads
 from t2t_revival.utils import checked_json
 
@@ -108,51 +106,3 @@ def test_python_chooses_too(out, trained, precision):
     assert not (out / FILE_NAME).exists()
     assert plain.translate("the dog sees")
     assert len(notes) == 1, "nothing is chosen without need"
-
-
-def test_the_heads_are_those_that_look_at_the_translation(out, monkeypatch):
-    """Layer 1, head 2 looks at the word that each word translates; the other one at the end."""
-
-    class Attention:
-        def __init__(self, inputs):
-            width, length = inputs["inputs"].shape[1], inputs["targets"].shape[1]
-            blind = np.zeros((len(inputs["inputs"]), 1, 1, length, width), np.float32)
-            blind[..., -1] = 1
-            seeing = np.broadcast_to(np.eye(length, width, dtype=np.float32), blind.shape)
-            self.encoder_decoder = np.concatenate([blind, seeing], axis=2)
-
-    monkeypatch.setattr(
-        "t2t_revival.model.Transformer.attention_weights", lambda self, inputs: Attention(inputs)
-    )
-    gold = [aligner.Alignment(*[frozenset((place, place) for place in range(2))] * 2)] * 5
-    monkeypatch.setattr(aligner, "lexical_alignments", lambda *_: gold)
-    translator = Translator.load(out, decode_hparams="alignments=pharaoh")
-    assert (translator.detailer.heads.layer, translator.detailer.heads.heads) == (1, (2,))
-
-
-@pytest.mark.parametrize("split", ["dev", "train"])
-def test_without_a_split_the_error_names_what_to_do(out, trained, split, monkeypatch):
-    load = Metadata.load.__func__
-
-    def without(cls, path):
-        found = load(cls, path)
-        del found.splits[split]
-        return found
-
-    monkeypatch.setattr(Metadata, "load", classmethod(without))
-    with pytest.raises(T2TError) as error:
-        Translator.load(out, decode_hparams="markup=html", data_dir=trained / "data")
-    said = str(error.value)
-    assert f"has no {split} split" in said
-    assert said.endswith(
-        f"run t2t-align --output_dir={out} --choose_heads --source=FILE --target=FILE --gold=FILE"
-    )
-    assert not (out / FILE_NAME).exists()
-
-
-def test_pairs_that_show_nothing(out, monkeypatch):
-    none = aligner.Alignment(frozenset(), frozenset())
-    monkeypatch.setattr(aligner, "lexical_alignments", lambda *_: [none] * 5)
-    with pytest.raises(T2TError, match=r"chosen now: there are no links .*; or choose them by pairs"):
-        Translator.load(out, decode_hparams="markup=html")
-    assert not (out / FILE_NAME).exists()

@@ -7,7 +7,7 @@ import pytest
 
 from t2t_revival.cli import eval as eval_command
 from t2t_revival.decoding.converted_model import FOLDER, MODEL
-from tests.support.decoder_command import DECODE, decode
+from tests.cli.decoder_command import DECODE, decode
 
 pytest.importorskip("ctranslate2")
 ENGINE = "--engine=ctranslate2"
@@ -38,28 +38,6 @@ def test_a_file_and_without_tensorflow_once_it_is_converted(out, text, capsys):
     done = subprocess.run([*command, *flags], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (0, captured.out), done.stderr
     assert "converting" not in done.stderr
-
-
-@pytest.mark.slow
-def test_a_split_and_scores(out, tmp_path, capsys):
-    assert decode(out, ENGINE) == 0
-    assert "BLEU" in capsys.readouterr().out
-    (tmp_path / "pairs").write_text("the dog\tder Hund\n")
-    found = []
-    for engine in (ENGINE, "--engine=tensorflow"):
-        assert decode(out, engine, f"--score_file={tmp_path / 'pairs'}") == 0
-        found.append(float(capsys.readouterr().out))
-    assert found[0] == pytest.approx(found[1], rel=0.01)  # PAD has a probability in this random model
-
-
-@pytest.mark.parametrize("command", ["decoder", "eval"])
-def test_without_the_package(out, text, command, capsys, monkeypatch):
-    monkeypatch.setitem(sys.modules, "ctranslate2", None)
-    if command == "decoder":
-        assert decode(out, f"--decode_from_file={text}", ENGINE) == 1
-    else:
-        assert eval_command.main(["t2t-eval", f"--output_dir={out}", ENGINE]) == 1
-    assert "CTranslate2 is not installed, or too old: pip install -U ctranslate2" in capsys.readouterr().err
 
 
 @pytest.mark.slow

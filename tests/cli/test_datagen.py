@@ -88,30 +88,6 @@ def fails(capsys, status, *flags):
     return err.splitlines()[-1]
 
 
-def empty(corpus):
-    for name in ("train.en", "train.de"):
-        (corpus / name).write_text("")
-
-
-def shorten(corpus):
-    (corpus / "train.de").write_text("eins\n")
-
-
-@pytest.mark.parametrize(
-    ("harm", "message"),
-    [
-        (lambda corpus: (corpus / "train.de").unlink(), "train.de: no such file"),
-        (empty, "train.en: the file is empty"),
-        (shorten, "train.en has 60 lines, "),
-        (lambda corpus: (corpus / "dev.de").write_bytes(b"a\nb\xff\n"), "dev.de, line 2: not UTF-8"),
-    ],
-)
-def test_a_bad_corpus_is_one_line(harm, message, corpus, tmp_path, capsys):
-    harm(corpus)
-    flags = ["--problem=translate_ende", f"--data_source={corpus}", f"--data_dir={tmp_path / 'data'}"]
-    assert message in fails(capsys, 1, *flags)
-
-
 @pytest.mark.parametrize("there", [False, True])
 def test_a_failure_leaves_no_empty_folders(there, corpus, tmp_path, capsys):
     """The corpus is packed."""

@@ -90,17 +90,6 @@ def test_data_that_was_made_otherwise_is_one_line(command, corpus, tmp_path, cap
     assert f"{tmp_path / 'data'} holds translate_ende made without --clean, not with it; give another" in line
 
 
-def test_a_corpus_that_is_dropped_completely_is_one_line(corpus, tmp_path, capsys):
-    for language in ("en", "de"):
-        (corpus / f"train.{language}").write_text("same\n" * 9)
-    assert generate(corpus, tmp_path / "data", "--clean") == 1
-    line = last_line(capsys)
-    assert (
-        f"{corpus}: --clean drops all pairs of train (equal sides 9); give other pairs, or no --clean" in line
-    )
-    assert not (tmp_path / "data").exists()
-
-
 def test_proposed_commands_have_it(corpus, tmp_path, capsys):
     problem = registry.problem("translate_ende", data_source="sample", clean=True)
     assert datagen_command(problem, tmp_path).endswith("--data_source=sample --clean")

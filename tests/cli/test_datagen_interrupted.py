@@ -9,7 +9,7 @@ import pytest
 
 from t2t_revival.cli import datagen
 from t2t_revival.data.workers import cores
-from tests.support.signals import INTERRUPTIBLE, beginning_with
+from tests.cli.signals import INTERRUPTIBLE, beginning_with
 
 SLOW = """
 import multiprocessing, time

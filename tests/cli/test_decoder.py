@@ -9,40 +9,10 @@ import sys
 
 import pytest
 
-from t2t_revival import Translation, Translator
+from t2t_revival import Translator
 from t2t_revival.cli.support.tensorflow_setup import ONEDNN
 from t2t_revival.training.checkpoints import directory as checkpoints
-from tests.support.decoder_command import DECODE, decode, run
-
-
-def test_beams_and_scores_are_joined_by_tabs(out, tmp_path, capsys):
-    (tmp_path / "in").write_text("the dog\n\n")
-    options = f"--decode_hparams={DECODE},return_beams=True,write_beam_scores=True"
-    assert run(f"--output_dir={out}", options, f"--decode_from_file={tmp_path / 'in'}") == 0
-    first, second = capsys.readouterr().out.splitlines()
-    texts_and_scores = first.split("\t")
-    assert len(texts_and_scores) == 4
-    assert 0 > float(texts_and_scores[1]) >= float(texts_and_scores[3])
-    assert second == "\t0.00"
-
-
-def test_a_line_of_nbest_has_as_many_outputs_as_the_others(out, tmp_path, capsys, monkeypatch):
-    """T2T pads each line with empty outputs where its search finished fewer."""
-    found = [[Translation("a", -1.0), Translation("b", -2.0)], [Translation("c", -3.0)]]
-
-    def nbest(translator, lines, on_outputs, **_):
-        on_outputs(dict(enumerate(found)))
-        return found
-
-    monkeypatch.setattr(Translator, "nbest", nbest)
-    (tmp_path / "in").write_text("the dog\nsees\n")
-    for more, expected in (
-        ("", "a\tb\nc\t\n"),
-        (",write_beam_scores=True", "a\t-1.00\tb\t-2.00\nc\t-3.00\t\t-inf\n"),
-    ):
-        options = f"--decode_hparams={DECODE},return_beams=True{more}"
-        assert run(f"--output_dir={out}", options, f"--decode_from_file={tmp_path / 'in'}") == 0
-        assert capsys.readouterr().out == expected
+from tests.cli.decoder_command import DECODE, decode, run
 
 
 @pytest.mark.slow

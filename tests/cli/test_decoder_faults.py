@@ -1,14 +1,11 @@
 """Faults of models, inputs, outputs and settings that t2t-decoder reports in one line."""
 
-import errno
-import os
-
 import pytest
 
-from t2t_revival import Translator
 from t2t_revival.cli import decoder, exporter
 from t2t_revival.training.checkpoints import directory as checkpoints
-from tests.support.decoder_command import decode, refused
+from tests.cli.conftest import refused
+from tests.cli.decoder_command import decode
 
 
 def test_checkpoint_of_another_model(out, tmp_path, capsys, write_checkpoint):
@@ -76,29 +73,3 @@ def test_another_vocabulary(out, tmp_path, capsys):
     vocabulary.write_bytes(b"no vocabulary")
     (tmp_path / "in").write_text("the\n")
     refused(capsys, decode(out, f"--decode_from_file={tmp_path / 'in'}"), vocabulary)
-
-
-def test_a_fault_of_another_file_is_not_said_to_be_the_outputs(out, tmp_path, capsys, monkeypatch):
-    def load(*_, **__):
-        raise OSError(errno.EIO, "Input/output error", "model.ckpt-7.npz")
-
-    monkeypatch.setattr(Translator, "load", load)
-    (tmp_path / "in").write_text("the\n")
-    status = decode(out, f"--decode_from_file={tmp_path / 'in'}", f"--decode_to_file={tmp_path / 'o'}")
-    error = capsys.readouterr().err
-    assert status == 1
-    assert "model.ckpt-7.npz" in error
-    assert "cannot write" not in error
-
-
-@pytest.mark.slow
-def test_a_disk_that_gets_full_is_the_outputs_fault(out, tmp_path, capsys, monkeypatch):
-    def fsync(_):
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", fsync)
-    (tmp_path / "in").write_text("the\n")
-    status = decode(out, f"--decode_from_file={tmp_path / 'in'}", f"--decode_to_file={tmp_path / 'o'}")
-    assert status == 1
-    assert f"cannot write {tmp_path / 'o'}: No space left" in capsys.readouterr().err
-    assert not (tmp_path / "o").exists()

@@ -4,7 +4,8 @@ import os
 
 import pytest
 
-from tests.support.decoder_command import refused, run
+from tests.cli.conftest import refused
+from tests.cli.decoder_command import run
 
 
 def test_help_gives_no_default_place_of_data(capsys):

@@ -52,19 +52,6 @@ def test_a_file_is_decoded_as_by_one(folders, tmp_path, capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("precision", ["float32", "int8"])
-def test_one_model_twice_decodes_as_the_model(out, tmp_path, precision, capsys):
-    (tmp_path / "in").write_text("\n".join(LINES) + "\n")
-    shutil.copytree(out, tmp_path / "copy")
-    flags = f"--decode_from_file={tmp_path / 'in'}", f"--precision={precision}"
-    found = []
-    for model in (f"--output_dir={out}", flag([out, tmp_path / "copy"])):
-        assert decoder.main(["t2t-decoder", model, *flags]) == 0
-        found.append(capsys.readouterr().out)
-    assert found[0] == found[1]
-
-
-@pytest.mark.slow
 def test_it_is_one_exported_model(folders, tmp_path, capsys):
     asked = [flag(folders), f"--export_dir={tmp_path / 'export'}"]
     assert exporter.main(["t2t-exporter", *asked]) == 0

@@ -14,6 +14,7 @@ from t2t_revival.evaluation import split_scores
 from t2t_revival.evaluation.bleu import sacrebleu_score
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.run import Run, load_hparams, load_vocabulary
+from tests.cli.conftest import failure
 
 
 @pytest.fixture
@@ -53,13 +54,6 @@ def steps(text):
     return [
         int(line.split()[0]) for line in text.splitlines() if line[:1] == " " and line.split()[0].isdigit()
     ]
-
-
-def failure(capsys, status):
-    captured = capsys.readouterr()
-    assert status == 1
-    (line,) = [line for line in captured.err.splitlines() if line.startswith("t2t-eval: error: ")]
-    return line
 
 
 @pytest.mark.slow
@@ -134,46 +128,6 @@ def test_rows_are_kept_and_what_is_new_or_changed_is_scored(out, scored, capsys,
     (out / "model.ckpt-7.npz").unlink()
     assert run(out) == 0
     assert len(table(out)) == 2, "the row of a checkpoint that training has removed stays"
-
-
-def test_outputs_are_kept_and_measured_again_where_they_are_gone(out, scored, write_checkpoint):
-    write_checkpoint(out, 8)
-    assert run(out) == 0
-    first, second = sorted((out / "eval-dev").iterdir())
-    assert first.name.startswith("7-")
-    assert second.read_text() == "".join(f"output {n} of 8\n" for n in range(5))
-    assert run(out) == 0
-    assert len(scored) == 2
-    second.unlink()  # as in an output_dir of an earlier version
-    assert run(out) == 0
-    assert scored[2:] == ["out/model.ckpt-8.npz"]
-    assert len(table(out)) == 2
-    assert second.exists()
-
-
-def test_a_difference_within_the_noise_leaves_it_to_the_loss(
-    out, scored, capsys, monkeypatch, write_checkpoint
-):
-    """Outputs of two calls are compared; the later checkpoint has a better BLEU and a higher loss."""
-    references = [
-        target for _, target in registry.problem("translate_ende").references("dev", Run.load(out).data_dir)
-    ]
-    one_wrong = [" ".join(["x", *line.split()[1:]]) if not n else line for n, line in enumerate(references)]
-    found = {7: (1.4, 90.0, one_wrong), 9: (1.6, 100.0, references)}
-
-    def score(scores, path):
-        loss, bleu, outputs = found[int(checkpoints.NAME.fullmatch(path.name)[1])]
-        return {"loss": loss, "perplexity": 2.0, "accuracy": 0.5, "bleu": bleu}, outputs
-
-    monkeypatch.setattr(split_scores.CheckpointScores, "__call__", score)
-    assert run(out) == 0
-    assert "best BLEU: step 7, 90.00" in capsys.readouterr().out
-    write_checkpoint(out, 9)
-    assert run(out) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert lines[-2].startswith("lowest loss: step 7, 1.4 (BLEU does not decide: 100.00 at step 9 and ")
-    assert " here are within the noise of 5 sentences, p = " in lines[-2]
-    assert f"--checkpoint={out / 'model.ckpt-7.npz'}" in lines[-1]
 
 
 def test_checkpoints_that_the_training_removes_are_skipped_and_not_recommended(

@@ -6,7 +6,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import sentencepiece
 import tensorflow as tf
 import yaml
 from google.protobuf import text_format
@@ -15,7 +14,6 @@ from tensorflow_serving.config.model_server_config_pb2 import ModelServerConfig
 
 from t2t_revival import Translator
 from t2t_revival.cli import exporter
-from t2t_revival.decoding.ctranslate2_format import VOCABULARY
 from t2t_revival.serving.export import WARMUP
 from t2t_revival.serving.signatures import DEFAULT, SCORE, WITH_CONSTRAINTS, WITH_OPTIONS, WITH_SAMPLING
 
@@ -105,25 +103,6 @@ def test_fewer_bits(out, quantize):
     (version,) = (path for path in (out / "export").iterdir() if path.is_dir())
     reader = tf.train.load_checkpoint(str(version / "variables" / "variables"))
     assert tf.int8 in reader.get_variable_to_dtype_map().values()
-
-
-@pytest.mark.slow
-def test_for_ctranslate2(out, capsys):
-    ctranslate2 = pytest.importorskip("ctranslate2")
-    assert run(f"--output_dir={out}", "--format=ctranslate2") == 0
-    (version,) = (out / "ctranslate2").iterdir()
-    said = capsys.readouterr().out
-    assert f"ctranslate2.Translator({str(version)!r})" in said
-    assert "beam_size=2, length_penalty=0.6" in said
-    pieces = sentencepiece.SentencePieceProcessor(model_file=str(version / f"{VOCABULARY}.spm"))
-    line = LINES[0]
-    translator = Translator.load(out, decode_hparams="beam_size=1,alpha=0,extra_length=3")
-    most = len(pieces.encode(line)) + 1 + 3
-    found = ctranslate2.Translator(str(version), compute_type="float32").translate_batch(
-        [pieces.encode(line, out_type=str)], beam_size=1, max_decoding_length=most
-    )
-    assert pieces.decode(found[0].hypotheses[0]) == translator.translate(line) != ""
-    assert not (out / "export").exists()
 
 
 def test_without_ctranslate2(out, capsys, monkeypatch):

@@ -10,7 +10,7 @@ import pytest
 
 from t2t_revival.training.checkpoints.directory import list_checkpoints
 from t2t_revival.training.curve_files import TRAIN, read_curve
-from tests.support.signals import HANGUP_ENDS, NOHUP, beginning_with
+from tests.cli.signals import HANGUP_ENDS, NOHUP, beginning_with
 
 pytestmark = pytest.mark.slow
 

@@ -6,7 +6,7 @@ import pytest
 
 from t2t_revival.cli import datagen
 from t2t_revival.cli import eval as evaluation
-from tests.support import trainer_command
+from tests.cli import trainer_command
 from tests.support.line_corpus import write_corpus
 
 HPARAMS = "batch_size=256,num_hidden_layers=1,hidden_size=16,filter_size=16,num_heads=2"

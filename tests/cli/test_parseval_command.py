@@ -102,12 +102,6 @@ def test_a_sentence_without_a_parse(files, none, place, capsys):
     assert last == f"sentences without a tree, not counted, as in EVALB: 1 (F1 if they were: {f1:.2f})\n"
 
 
-def test_a_sentence_without_a_gold_tree(files, capsys):
-    write(files[0], [GOLD[0], "(())", GOLD[2]])
-    assert run(*files) == 0
-    assert "sentences without a tree, not counted, as in EVALB: 1 " in capsys.readouterr().out
-
-
 def test_the_same_sentence_without_any_tree(files, capsys):
     assert run(*files) == 0
     expected = capsys.readouterr().out

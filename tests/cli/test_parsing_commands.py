@@ -9,10 +9,9 @@ import keras
 import pytest
 from nltk.tree import Tree
 
-from t2t_revival import HParams, T2TError, Transformer, registry
+from t2t_revival import HParams, Transformer, registry
 from t2t_revival.cli import decoder, exporter, query_server
 from t2t_revival.parsing.token_flags import token_flags
-from t2t_revival.serving.folder_model import FolderModel
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.run import Run, save_run
 from tests.support.commands import run
@@ -81,19 +80,6 @@ def leaves(lines):
     return [Tree.fromstring(line).leaves() if line else [] for line in lines]
 
 
-def test_sentences_become_trees_over_their_words(trained, capsys):
-    assert decode(trained, f"--decode_from_file={trained.parent / 'in'}") == 0
-    captured = capsys.readouterr()
-    assert leaves(captured.out.splitlines()) == WORDS
-    assert "repaired" not in captured.err
-
-
-def test_words_that_are_told_apart_already_stay_as_they_are(trained, tmp_path, capsys):
-    (tmp_path / "in").write_text("don't ( .\n")
-    assert decode(trained, f"--decode_from_file={tmp_path / 'in'}", "--decode_hparams=tokenized=True") == 0
-    assert leaves(capsys.readouterr().out.splitlines()) == [["don't", "-LRB-", "."]]
-
-
 def test_what_is_no_tree_is_repaired_and_counted(trained, capsys):
     options = "--decode_hparams=constrained=False"
     assert decode(trained, f"--decode_from_file={trained.parent / 'in'}", options) == 0
@@ -127,11 +113,6 @@ def test_dev_with_its_f1_and_the_command_that_gives_the_same(trained, capsys):
         f"next: t2t-parseval --predicted={folder / 'dev-7.outputs'} --gold={folder / 'dev-7.targets'}"
         in captured.out
     )
-
-
-def test_a_split_is_not_drawn(trained, capsys):
-    assert decode(trained, "--pretty") == 1
-    assert "--pretty and a split cannot be combined" in capsys.readouterr().err
 
 
 def test_the_exporter_ends_with_the_command_that_makes_trees(export):
@@ -172,35 +153,6 @@ def test_an_export_without_the_constraint_makes_words_too_and_the_client_counts_
     assert "2 of 3 outputs were malformed and have been repaired" in capsys.readouterr().err
 
 
-def test_words_that_are_told_apart_already_are_searched_as_exported(exported, monkeypatch, capsys):
-    seen = []
-    answer = FolderModel.predict
-    monkeypatch.setattr(
-        FolderModel, "predict", lambda model, name, inputs: seen.append(name) or answer(model, name, inputs)
-    )
-    for options in ("tokenized=True", "write_beam_scores=True", "tokenized=True,beam_size=2,extra_length=8"):
-        assert query(exported, "--problem=parse_wsj", "--inputs_once=a", f"--decode_hparams={options}") == 0
-    assert seen == ["serving_default", "serving_default", "translate_with_options"]
-
-
-def test_an_exported_parser_takes_scalar_options(exported):
-    model = FolderModel(exported)
-    options = {"beam_size": 2, "alpha": 0.3, "extra_length": 8, "n": 1}
-    each, one = (
-        model.predict(
-            "translate_with_options",
-            {
-                "inputs": ["a", "It eats ."],
-                **{name: [value] * 2 if many else value for name, value in options.items()},
-            },
-        )
-        for many in (True, False)
-    )
-    assert each == one
-    with pytest.raises(T2TError, match="extra_length must be at least 2: 1"):
-        model.predict("translate_with_options", {"inputs": ["a"], **options, "extra_length": 1})
-
-
 def test_the_client_draws(exported, capsys):
     assert query(exported, "--problem=parse_wsj", "--inputs_once=It eats.", "--pretty") == 0
     assert len(capsys.readouterr().out.splitlines()) > 3
@@ -231,15 +183,6 @@ def test_a_parser_of_ones_own_gives_trees_too(trained, tmp_path):
     said = unknown.end(1)
     assert "problem parse_mine" in said
     assert "give --t2t_usr_dir" in said
-
-
-def test_drawn_outputs_are_trees_too(trained, capsys):
-    options = "--decode_hparams=sampling_method=random,sampling_temp=2,return_beams=True"
-    assert decode(trained, f"--decode_from_file={trained.parent / 'in'}", options) == 0
-    captured = capsys.readouterr()
-    for line, words in zip(captured.out.splitlines(), WORDS, strict=True):
-        assert [leaves([tree])[0] for tree in line.split("\t")] == [words] * (2 if words else 1)
-    assert "repaired" not in captured.err
 
 
 def test_trees_are_scored_and_what_is_none_is_named(trained, tmp_path, capsys):

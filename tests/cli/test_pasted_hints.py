@@ -9,7 +9,6 @@ from importlib import import_module
 import pytest
 
 from t2t_revival.cli import decoder, exporter
-from t2t_revival.cli.support import run_flags
 from t2t_revival.data import records
 from t2t_revival.training.run import Run
 
@@ -94,15 +93,6 @@ def test_from_data_to_a_score_with_a_users_problem(place, shell):
     assert shell.run(score) == []
     assert "BLEU_cased = " in shell.out
     assert "paper-style BLEU" in shell.out
-
-
-def test_no_more_flags_than_were_given(shell):
-    values = shell.parses("t2t-trainer --problem=translate_ende --hparams_set=tiny")
-    assert run_flags.named(values) == {
-        "problem": "translate_ende",
-        "hparams_set": "tiny",
-        "t2t_usr_dir": None,
-    }
 
 
 def test_a_file_is_decoded_and_scored(run, place, shell):

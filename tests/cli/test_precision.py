@@ -7,30 +7,6 @@ import pytest
 from t2t_revival import Translator, registry
 from t2t_revival.cli import eval as eval_command
 from t2t_revival.training.run import Run
-from tests.support.decoder_command import DECODE, decode
-
-LINES = ["the dog", "sees 3 houses"]
-PAIR = "the dog", "der Hund"
-
-
-@pytest.mark.slow
-def test_a_file_and_scores_in_int8(out, tmp_path, capsys):
-    in_float32, in_int8 = (
-        Translator.load(out, decode_hparams=f"{DECODE},write_beam_scores=True", precision=precision)
-        for precision in ("float32", "int8")
-    )
-    (tmp_path / "in").write_text("\n".join(LINES) + "\n")
-    scored = f"--decode_hparams={DECODE},write_beam_scores=True"
-    assert decode(out, f"--decode_from_file={tmp_path / 'in'}", scored, "--precision=int8") == 0
-    found = [line.split("\t") for line in capsys.readouterr().out.splitlines()]
-    assert found == [[best.text, f"{best.score:.2f}"] for (best,) in in_int8.nbest(LINES)]
-    assert found != [[best.text, f"{best.score:.2f}"] for (best,) in in_float32.nbest(LINES)]
-
-    (tmp_path / "pairs").write_text("\t".join(PAIR) + "\n")
-    assert decode(out, f"--score_file={tmp_path / 'pairs'}", "--precision=int8") == 0
-    ((expected,), (other,)) = (translator.score([PAIR]) for translator in (in_int8, in_float32))
-    assert float(capsys.readouterr().out) == pytest.approx(expected.log_prob, abs=1e-4)
-    assert expected.log_prob != pytest.approx(other.log_prob, abs=1e-3)
 
 
 @pytest.mark.slow

@@ -7,12 +7,11 @@ import subprocess
 import sys
 import threading
 
-import numpy as np
 import pytest
 import tensorflow as tf
 
 from t2t_revival.cli import decoder, query_server
-from tests.support.command_lines import last_of_each
+from tests.cli.conftest import refused
 from tests.support.model_server import HOST, ModelServer, Refusal, echo
 from tests.support.processes import TIMEOUT, start_command
 
@@ -42,17 +41,6 @@ def address(request, server):
 
 def run(*arguments):
     return query_server.main(["t2t-query-server", *map(str, arguments)])
-
-
-def refused(capsys, status, *parts):
-    """Checks that the command ended with one line of error and nothing else."""
-    captured = capsys.readouterr()
-    assert status == 1
-    assert captured.out == ""
-    (line,) = captured.err.splitlines()
-    assert line.startswith("t2t-query-server: error: ")
-    for part in parts:
-        assert str(part) in line
 
 
 def test_an_interrupted_file_is_resumed(address, server, tmp_path, capsys):
@@ -89,38 +77,6 @@ def test_a_typed_line_has_its_beams_below_each_other(address, monkeypatch, capsy
     assert capsys.readouterr().out == "ONE\t0.00\nONE\t-1.00\n"
 
 
-def test_a_text_that_is_not_utf8(address, capsys):
-    refused(capsys, run(*address, "--inputs_once=b\udce4d"), "not UTF-8 text")
-
-
-@pytest.mark.parametrize(
-    ("options", "line"),
-    [
-        ("beam_size=2", "A\tB"),
-        ("beam_size=2,return_beams=True", "A B\tA B"),
-        ("beam_size=2,write_beam_scores=True", "A B\t0.00"),
-        ("beam_size=2,return_beams=True,write_beam_scores=True", "A B\t0.00\tA B\t-1.00"),
-    ],
-)
-def test_beams_and_scores_are_joined_by_tabs(address, capsys, options, line):
-    assert run(*address, "--inputs_once=a\tb", f"--decode_hparams={options}") == 0
-    assert capsys.readouterr().out == f"{line}\n"
-
-
-def test_a_line_with_fewer_outputs_has_empty_ones_behind_them(address, server, tmp_path, capsys):
-    (tmp_path / "in").write_text("one\n\ntwo\n")
-    outputs = np.array([[b"A", b"B"], [b"", b""], [b"C", b""]], object)
-    scores = np.float32([[-1.0, -2.0], [0.0, -1e9], [-1.0, -1e9]])
-    server.predict = lambda *_: {"outputs": outputs, "scores": scores}
-    options = "--decode_hparams=beam_size=2,return_beams=True"
-    for more, expected in (
-        ("", "A\tB\n\nC\t\n"),
-        (",write_beam_scores=True", "A\t-1.00\tB\t-2.00\n\t0.00\nC\t-1.00\t\t-inf\n"),
-    ):
-        assert run(*address, f"--decode_from_file={tmp_path / 'in'}", f"{options}{more}") == 0
-        assert capsys.readouterr().out == expected
-
-
 def test_beams_of_a_model_that_was_exported_so(address, server, capsys):
     server.predict = lambda name, _, inputs: echo(name, "translate_with_options", {**inputs, "n": [2]})
     assert run(*address, "--inputs_once=a") == 0
@@ -142,19 +98,6 @@ def test_folders_without_a_model(tmp_path, capsys):
     refused(capsys, run(*flags), f"{tmp_path / '10'}: cannot be loaded (")
     tf.saved_model.save(tf.Module(), str(tmp_path / "11"))
     refused(capsys, run(*flags), f"{tmp_path / '11'}: not a SavedModel that t2t-exporter wrote")
-
-
-def test_errors_of_a_server(address, server, tmp_path, capsys):
-    (tmp_path / "in").write_text("a\nb\n")
-    flags = [f"--decode_from_file={tmp_path / 'in'}", f"--decode_to_file={tmp_path / 'out'}"]
-    refused(capsys, run(*last_of_each([*address, "--servable_name=other", *flags])), "--servable_name=other")
-
-    def refuse(*_):
-        raise Refusal("INVALID_ARGUMENT", "no\n\t [[{{node Assert}}]]")
-
-    server.predict = refuse
-    refused(capsys, run(*address, *flags), ": invalid request: no")
-    assert [path.name for path in tmp_path.iterdir()] == ["in"]
 
 
 @pytest.mark.slow
@@ -193,30 +136,3 @@ def test_a_folder_is_answered_as_the_decoder_does(out, export_dir, tmp_path, cap
     )
     assert "E0000" not in done.stderr
     assert "WARNING" not in done.stderr
-
-
-def texts_of(values):
-    return [value.decode() if isinstance(value, bytes) else value for value in values]
-
-
-def test_constraints_are_sent_for_their_lines_alone(address, server, tmp_path, capsys):
-    asked = []
-
-    def answer(name, signature, inputs):
-        asked.append((signature, inputs))
-        return echo(name, signature, inputs)
-
-    server.predict = answer
-    (tmp_path / "in").write_text("one dog\ntwo\nthree Dogs\n")
-    (tmp_path / "terms").write_text("dog\tHUND\ndogs\thunde\n")
-    flags = [f"--decode_from_file={tmp_path / 'in'}", f"--terminology={tmp_path / 'terms'}"]
-    assert run(*address, *flags) == 0
-    captured = capsys.readouterr()
-    assert captured.out == "ONE DOG\nTWO\nTHREE DOGS\n"
-    assert "in, line 1: no room for 'HUND'" in captured.err
-    (free, texts), (bound, others) = asked
-    assert (free, bound) == ("serving_default", "translate_with_constraints")
-    assert texts_of(texts["inputs"]) == ["two"]
-    assert texts_of(others["inputs"]) == ["one dog", "three Dogs"]
-    assert texts_of(others["constraints"]) == ["HUND", "Hunde"]
-    assert texts_of(others["avoid"]) == ["", ""]

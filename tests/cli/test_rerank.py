@@ -100,19 +100,3 @@ def test_given_weights_choose_by_each_model(scorers, files, number, capsys):
 
 def stored(**weights):
     return json.dumps({"weights": weights})
-
-
-def test_weights_in_a_file_are_numbers(out, files, capsys):
-    assert run([out], "--weights=1,2") == 1
-    name = capsys.readouterr().err.partition("each of score; ")[2].rpartition("; length")[0]
-    for value, fault in (
-        ("NaN", "the weight nan of"),
-        ('"1"', "the weight '1' of"),
-        ("true", "the weight Tr"),
-    ):
-        (files / "rerank.json").write_text(f'{{"weights": {{"score": 1, "{name}": {value}, "length": 0}}}}')
-        assert run([out]) == 1
-        assert fault in capsys.readouterr().err
-    (files / "rerank.json").write_text(stored(score=1, length=1, old=1, **{name: 1}))
-    assert run([out]) == 1
-    assert "weights of other models: it has, beside these, 'old'" in capsys.readouterr().err

@@ -6,7 +6,7 @@ from itertools import product
 import pytest
 
 from t2t_revival.cli import decoder, rerank
-from tests.support import trainer_command
+from tests.cli import trainer_command
 
 pytestmark = pytest.mark.slow
 

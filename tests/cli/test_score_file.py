@@ -1,8 +1,6 @@
 """Log-probabilities of given targets: t2t-decoder --score_file."""
 
-import io
 import math
-import sys
 
 import pytest
 
@@ -30,12 +28,3 @@ def test_a_number_for_each_line_and_what_they_are_worth_together(out, tmp_path, 
     assert f"perplexity {math.exp(-mean):.1f}" in captured.err
     assert f"({tokens} tokens of 3 targets, EOS counted)" in captured.err
     assert f"next: paste {tmp_path / 'o'} {tmp_path / 'pairs'} | sort -g | head" in captured.err
-
-
-def test_standard_streams(out, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(PAIRS.encode())))
-    assert score(out, "--score_file=-") == 0
-    captured = capsys.readouterr()
-    assert all(float(line) < 0 for line in captured.out.splitlines())
-    assert captured.out.count("\n") == 3
-    assert "next" not in captured.err

@@ -14,7 +14,8 @@ import requests
 
 from t2t_revival import Translator
 from t2t_revival.cli import exporter, query_server, server
-from tests.support.served import Server
+from tests.cli.conftest import refused
+from tests.cli.served import Server
 
 LINES = ["the dog sees dev1 houses", "", "houses", "the dog sees the dog sees the dog", "Hund"]
 
@@ -49,15 +50,6 @@ def asking(answers, running, text, **request):
     thread.start()
     yield
     thread.join()
-
-
-def refused(capsys, flags, *parts):
-    """Checks that the command ends with one line of error."""
-    assert server.main(["t2t-server", *map(str, flags)]) == 1
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("t2t-server: error: ")
-    for part in parts:
-        assert str(part) in line
 
 
 @pytest.mark.slow
@@ -252,9 +244,14 @@ def test_a_port_that_is_taken(tmp_path, capsys):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         flags = [f"--port={port}", f"--saved_model={tmp_path}"]
-        refused(capsys, flags, f"--port={port}: Address already in use")
+        refused(capsys, server.main(["t2t-server", *flags]), f"--port={port}: Address already in use")
 
 
 def test_a_package_that_is_missing(monkeypatch, capsys):
     monkeypatch.setattr(server, "find_spec", lambda name: None if name == "uvicorn" else name)
-    refused(capsys, ["--saved_model=x"], "the package uvicorn is not installed", "pip install")
+    refused(
+        capsys,
+        server.main(["t2t-server", "--saved_model=x"]),
+        "the package uvicorn is not installed",
+        "pip install",
+    )

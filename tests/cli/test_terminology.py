@@ -6,8 +6,7 @@ import sys
 
 import pytest
 
-from t2t_revival.decoding.lexical_constraints import count
-from tests.support.decoder_command import decode, run
+from tests.cli.decoder_command import decode, run
 
 pytestmark = pytest.mark.slow
 
@@ -25,32 +24,6 @@ def files(tmp_path):
         return flags
 
     return write
-
-
-def test_terms_of_the_source_become_terms_of_the_output(out, files, tmp_path, capsys):
-    lines = ["the dog", "sees", "", "3 Houses"]
-    assert run(f"--output_dir={out}", *files(lines)) == 0
-    free = capsys.readouterr().out.split("\n")
-    flags = files(lines, "# terms\n\ndog\tHund\nhouses\thäuser\n")
-    to = tmp_path / "to"
-    assert run(f"--output_dir={out}", *flags, f"--decode_to_file={to}") == 0
-    found = to.read_text(encoding="utf-8").split("\n")
-    assert count("Hund", found[0]) == count("Häuser", found[3]) == 1
-    assert found[1:3] == free[1:3]
-
-
-def test_json_lines_have_constraints_of_their_own(out, files, capsys):
-    lines = [
-        {"text": "the dog"},
-        {"text": "the dog", "constraints": ["Hund sieht"], "avoid": ["Häuser"]},
-        {"text": "the dog", "terms": {"dog": "Hund"}},
-    ]
-    hparams = "--decode_hparams=beam_size=3,return_beams=True"
-    flags = [*files(map(json.dumps, lines)), "--input_format=jsonl", hparams]
-    assert run(f"--output_dir={out}", *flags) == 0
-    _, own, term, _ = capsys.readouterr().out.split("\n")
-    assert all("Hund sieht" in output and "Häuser" not in output.split() for output in own.split("\t"))
-    assert all("Hund" in output for output in term.split("\t"))
 
 
 def test_what_does_not_fit_is_a_warning(out, files, capsys):

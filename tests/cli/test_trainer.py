@@ -17,9 +17,11 @@ from t2t_revival.training.checkpoints.selection import select_checkpoint
 from t2t_revival.training.curve_files import DEV, TRAIN, read_curve, read_segments
 from t2t_revival.training.lock import output_dir_lock
 from t2t_revival.training.run import Run, load_hparams
+from tests.cli.conftest import failure
+from tests.cli.trainer_command import SMALL, train
 from tests.support.copy_task import shared_models
 from tests.support.line_corpus import write_corpus
-from tests.support.trainer_command import SMALL, error_of, train
+from tests.support.processes import run_command
 
 pytestmark = pytest.mark.slow
 
@@ -100,7 +102,7 @@ def test_a_schedule_of_ones_own_needs_its_package_again_to_resume(run, data, tmp
     sys.modules.pop("usr_half_rate")
     del registry._SCHEDULE_FACTORS["half_rate"]
     registry._PACKAGES.clear()  # as in a process of its own
-    line = error_of(capsys, train(data, tmp_path / "out", each, "--train_steps=5", hparams=""))
+    line = failure(capsys, train(data, tmp_path / "out", each, "--train_steps=5", hparams=""))
     assert "unknown factor of learning_rate_schedule 'half_rate'; known: constant, " in line
     assert line.endswith("(one of your own needs --t2t_usr_dir)")
     assert average(tmp_path / "out", "--n=1") == 0
@@ -181,7 +183,7 @@ def test_a_run_goes_on_with_its_own_hparams_before_a_damaged_checkpoint(data, ou
 
 def test_a_second_trainer_is_refused_and_a_reader_is_not(data, out, capsys):
     with output_dir_lock(out):
-        error = error_of(capsys, train(data, out, "--train_steps=9"))
+        error = failure(capsys, train(data, out, "--train_steps=9"))
         assert f"{out} is in use by another t2t-trainer" in error
         assert average(out, "--n=1") == 0
 
@@ -223,3 +225,21 @@ def test_an_average_without_a_score_is_the_default(out, tmp_path, capsys):
     assert "averaged 2 checkpoints (steps 2, 4)" in shown
     assert f"next: t2t-decoder --output_dir={out}\n" in shown
     assert select_checkpoint(out).averaged
+
+
+def test_a_training_that_stops_early_says_why_and_names_its_best(data, out, capsys):
+    """No score is better by so much."""
+    early = "--eval_early_stopping_steps=2", "--eval_early_stopping_metric_delta=9", "--train_steps=20"
+    assert train(data, out, *early, "--local_eval_frequency=2", "--keep_best=1") == 0
+    shown = capsys.readouterr().out
+    assert re.search(r"stopped by early stopping\nbest dev loss: [\d.]+ at step (\d+)\n", shown)
+    best = re.search(r"best checkpoint by loss, [\d.]+: (\S+): commands use it from now on\n", shown)[1]
+    assert best.startswith(str(out / "best" / "model.ckpt-"))
+
+
+@pytest.mark.parametrize("command", ["trainer", "datagen"])
+def test_registry_help(command, capsys):
+    assert run_command(f"t2t-{command}", "--registry_help") == 0
+    shown = capsys.readouterr().out
+    for name in ("translate_ende", "translate_enfr", "base", "big", "table3_e_learned"):
+        assert re.search(rf"^  {name} +\S", shown, re.MULTILINE)

@@ -7,9 +7,10 @@ import pytest
 from t2t_revival.data.vocabulary.extension import extends
 from t2t_revival.training.checkpoints.directory import list_checkpoints, load_weights
 from t2t_revival.training.run import Run, load_hparams, load_vocabulary
+from tests.cli.conftest import failure
+from tests.cli.trainer_command import SMALL, train
 from tests.support.copy_task import shared_models
 from tests.support.line_corpus import write_corpus
-from tests.support.trainer_command import SMALL, error_of, train
 
 pytestmark = pytest.mark.slow
 
@@ -57,7 +58,7 @@ def test_a_model_is_adapted_with_its_own_vocabulary(general, talks, tmp_path, ca
 def test_data_of_another_vocabulary_is_refused(general, talks, tmp_path, capsys):
     data = tmp_path / "data"
     assert train(data, tmp_path / "own", talks, "--vocab_size=300") == 0
-    error = error_of(capsys, train(data, tmp_path / "out", talks, f"--warm_start_from={general}"))
+    error = failure(capsys, train(data, tmp_path / "out", talks, f"--warm_start_from={general}"))
     assert f"{data} holds translate_ende made with" in error
     assert f"{general}/vocab.translate_ende.310.spm; give another --data_dir" in error
 
@@ -66,7 +67,7 @@ def test_another_architecture_is_refused(general, talks, tmp_path, capsys):
     data, out = tmp_path / "data", tmp_path / "out"
     deeper = SMALL.replace("num_hidden_layers=1", "num_hidden_layers=2")
     flags = [talks, f"--warm_start_from={general}"]
-    error = error_of(capsys, train(data, out, *flags, hparams=deeper))
+    error = failure(capsys, train(data, out, *flags, hparams=deeper))
     assert "encoder_layers=1, not 2; decoder_layers=1, not 2: change --hparams" in error
     assert not data.exists(), "it is refused before data is made"
     assert train(data, out, *flags, "--warm_start_partial", hparams=deeper) == 0

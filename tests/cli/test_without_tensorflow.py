@@ -17,10 +17,10 @@ pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 
 
-def run(*command):
+def run(*command, status=0):
     module = [sys.executable, "-m", "tests.support.command_without_tensorflow", *map(str, command)]
     done = run_with_backend(module, "jax", PYTHONPATH=os.fspath(ROOT))
-    assert done.returncode == 0, done.stderr
+    assert done.returncode == status, done.stderr
     return done
 
 
@@ -50,3 +50,11 @@ def test_a_file_is_decoded(trained, tmp_path):
     )
     assert "2 sentences in" in done.stderr
     assert len((tmp_path / "jax").read_text(encoding="utf-8").splitlines()) == 2
+
+
+@pytest.mark.parametrize("more", [["--score_file={in}"], ["--decode_from_file={in}", "--partial_targets"]])
+def test_what_jax_does_not_have(more, trained, tmp_path):
+    (tmp_path / "in").write_text("the dog\tder\n", encoding="utf-8")
+    flags = [flag.replace("{in}", str(tmp_path / "in")) for flag in more]
+    done = run("t2t-decoder", f"--output_dir={trained / 'out'}", *flags, status=1)
+    assert "KERAS_BACKEND=tensorflow" in done.stderr.splitlines()[-1]

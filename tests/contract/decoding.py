@@ -114,6 +114,8 @@ CASES = {
         "sentences": Case("split_sentences=True"),
         "markup": Case("markup=html"),
         "placeholders": Case("markup=placeholders+numbers"),
+        "markup_of_sentences": Case("markup=html,split_sentences=True"),
+        "mbr_tokens": Case("mbr=chrf,candidates=8,alignments=pharaoh,token_scores=True"),
         "alignments": beams("alignments=pharaoh,beam_size=2"),
         "tokens": Case("token_scores=True,alternatives=2"),
         "shortlist": Case("shortlist=by_line"),

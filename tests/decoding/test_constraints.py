@@ -99,19 +99,6 @@ def test_a_wide_beam_finds_all_trees_within_the_limit_and_no_others(engine, word
         assert tuple(found[0].ids) == trees[order[0]]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("beams", [1, 4])
-@pytest.mark.parametrize("engine", engines("trees"))
-def test_whatever_the_model_wants_a_tree_over_the_words_comes_out(engine, beams):
-    for seed, shown in ((0, False), (1, True), (2, False)):
-        model = parser(seed, {"deterministic_attention": shown})
-        how = {"beams": beams, "alpha": 0.3, "extra": 6, "n": beams}
-        found = search(model, list(SOURCES.values()), engine=engine, trees=PIECES, **how)
-        for words, outputs in zip(SOURCES, found, strict=True):
-            assert outputs
-            assert all(is_tree(one.ids, words) for one in outputs)
-
-
 def test_what_is_refused():
     with pytest.raises(T2TError, match="constrained=True is for parsing"):
         search(tiny(6), [[3, 1]], trees=("<pad>", "</s>", "<unk>", "a", "▁b", "XX▁"))

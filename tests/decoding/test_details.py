@@ -13,7 +13,7 @@ from t2t_revival.data.word_alignment import Alignment, words_of
 from t2t_revival.decoding.aligner import align, choose_heads, encode, lexical_alignments
 from t2t_revival.decoding.alignment_heads import AlignmentHeads
 from t2t_revival.errors import LineError
-from tests.support.tiny_models import TINY, logits_of
+from tests.support.tiny_models import TINY, log_softmax, logits_of
 
 HEADS = AlignmentHeads(2, (1, 2), shifted=True)
 LINES = ["the dog sees the house", "", "the dog", "the houses"]
@@ -36,10 +36,6 @@ def translator_of(model, vocabulary, options=EVERYTHING, **how) -> Translator:
 @pytest.fixture(scope="module")
 def translator(model, vocabulary) -> Translator:
     return translator_of(model, vocabulary)
-
-
-def log_softmax(logits):
-    return logits - np.log(np.exp(logits).sum(-1, keepdims=True))
 
 
 def test_tokens_have_the_models_log_probabilities(translator, model, vocabulary):
@@ -76,56 +72,10 @@ def test_tokens_have_the_models_log_probabilities(translator, model, vocabulary)
     assert checked >= 4
 
 
-def test_words_are_those_of_the_text(translator):
-    for output, *_ in translator.nbest([line for line in LINES if line]):
-        details = output.details
-        assert [output.text[word.start : word.end] for word in details.words] == output.text.split()
-        sums = np.zeros(len(details.words))
-        for token in details.tokens:
-            if token.word >= 0:
-                sums[token.word] += token.log_prob
-        np.testing.assert_allclose([word.log_prob for word in details.words], sums, atol=1e-5)
-
-
-def test_links_are_those_of_the_heads(translator, model, vocabulary):
-    line = LINES[0]
-    output = translator.nbest([line])[0][0]
-    assert [line[slice(*span)] for span in output.details.source_words] == line.split()
-    tokens = output.details.tokens
-    ids = [EOS if token.piece == "<EOS>" else vocabulary.pieces.index(token.piece) for token in tokens]
-    source = [*vocabulary.encode(line), EOS]
-    inputs = {"inputs": np.array([source]), "targets": np.array([ids if ids[-1] == EOS else [*ids, EOS]])}
-    weights = np.asarray(model.attention_weights(inputs).encoder_decoder)[0, 1].mean(0)  # [target, source]
-    target_words = [token.word for token in tokens if token.word >= 0]
-    source_words = words_of(vocabulary, source[:-1], line)
-    expected = []
-    for word in sorted(set(target_words)):
-        rows = [weights[place + 1] for place, own in enumerate(target_words) if own == word]
-        mean = np.mean(rows, axis=0)
-        sums = [sum(mean[at] for at, own in enumerate(source_words) if own == each) for each in range(5)]
-        expected.append((int(np.argmax(sums)), word))
-    assert list(output.details.links) == expected
-    (given,) = align(translator, [(line, output.text)])
-    if [*vocabulary.encode(output.text), EOS] == ids:
-        assert given == expected
-
-
-def test_outputs_are_those_without_details(translator, model, vocabulary):
-    plain = translator_of(model, vocabulary, "beam_size=2,extra_length=4").nbest(LINES, n=2)
-    found = translator.nbest(LINES, n=2)
-    assert [[dataclasses.replace(one, details=None) for one in outputs] for outputs in found] == plain
-
-
 def test_details_survive_a_journal(translator):
     for outputs in translator.nbest(LINES, n=2):
         for output in outputs:
             assert Translation.from_json(json.loads(json.dumps(dataclasses.asdict(output)))) == output
-
-
-@pytest.mark.parametrize("options", ["mbr=chrf,candidates=4", "sampling_method=random"])
-def test_with_candidates_and_samples(model, vocabulary, options):
-    (outputs,) = translator_of(model, vocabulary, f"{options},{EVERYTHING}").nbest([LINES[0]])
-    assert len(outputs[0].details.words) == len(outputs[0].text.split())
 
 
 def test_given_pairs(translator, model, vocabulary):

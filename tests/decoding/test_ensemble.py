@@ -67,13 +67,6 @@ def test_an_ensemble_of_one_model_has_its_outputs(engine, prefixes):
         np.testing.assert_allclose([one.score for one in found], [one.score for one in expected], rtol=1e-4)
 
 
-def test_parameters_are_those_of_all():
-    models = [Transformer(TINY, FEW), Transformer(OTHER, FEW)]
-    together = ensemble(*models)
-    assert together.count_params() == sum(model.count_params() for model in models)
-    assert len(together.weights) == sum(len(model.weights) for model in models)
-
-
 @pytest.mark.parametrize("models", [[], [None], "ab"])
 def test_others_than_models_are_refused(models):
     with pytest.raises(T2TError, match=r"an ensemble is of models"):

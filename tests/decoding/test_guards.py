@@ -53,7 +53,7 @@ def scores_of(model, source, outputs, alpha, penalty):
         {"no_repeat_ngram_size": 2},
         {"no_repeat_ngram_size": 3, "min_length_ratio": 1.5},
         {"min_length_ratio": 1.0},
-        {"max_length_ratio": 0.5},
+        {"max_length_ratio": 0.7},
         {"min_length_ratio": 1.0, "max_length_ratio": 1.0},
         {"repetition_penalty": 1.7},
         {"repetition_penalty": 0.6, "max_length_ratio": 1.5},
@@ -73,34 +73,6 @@ def test_a_wide_beam_finds_the_best_of_all_outputs_that_may_be(engine, guards):
         (found,) = search(model, [source], engine=engine, guards=guards, **how)
         np.testing.assert_allclose([one.score for one in found], scores[order], rtol=1e-4)
         assert [one.ids for one in found] == [trimmed(row) for row in outputs[order]]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("beams", "n"), [(1, 1), (4, 1), (1, 2), (4, 2)])
-@pytest.mark.parametrize("engine", engines("guards"))
-def test_no_output_has_an_ngram_twice(engine, beams, n):
-    model, guards = tiny(VOCAB, seed=4), {"min_length_ratio": 1.5}
-    how = {"engine": engine, "beams": beams, "extra": 12, "n": beams}
-    free = search(model, SOURCES, guards=guards, **how)
-    assert any(repeats(one.ids, n) for outputs in free for one in outputs)
-    for outputs in search(model, SOURCES, guards=guards | {"no_repeat_ngram_size": n}, **how):
-        assert not any(repeats(one.ids, n) for one in outputs)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("beams", [1, 4])
-@pytest.mark.parametrize(("least", "most"), [(0.0, 0.5), (1.0, 1.5), (2.0, 2.0), (3.0, 0.0)])
-@pytest.mark.parametrize("engine", engines("guards"))
-def test_lengths_by_the_source(engine, beams, least, most):
-    guards = {"min_length_ratio": least, "max_length_ratio": most}
-    how = {"engine": engine, "beams": beams, "extra": 12, "n": beams}
-    for length, outputs in zip(
-        LENGTHS, search(tiny(VOCAB, seed=5), SOURCES, guards=guards, **how), strict=True
-    ):
-        for output in outputs:
-            tokens = len(output.ids) - (EOS in output.ids)
-            assert tokens >= np.ceil(least * length)
-            assert tokens <= (np.ceil(most * length) + (EOS not in output.ids) if most else length + 13)
 
 
 @pytest.mark.slow

@@ -104,15 +104,6 @@ def test_phrases_that_only_just_fit_are_there(engine, ends):
         assert one.ids[:6] in orders
 
 
-def test_a_sentence_without_phrases_is_decoded_as_without_constraints(engine):
-    model, sources = tiny(VOCAB, seed=6, scale=0.5), [[3, 4, 10, 1], [5, 1]]
-    how = {"engine": engine, "beams": 3, "extra": 5, "n": 3}
-    expected = search(model, sources, **how)[0]
-    found = search(model, sources, phrases=[Phrases(), Phrases(wanted=[(7, 8), (2,)])], **how)[0]
-    assert [one.ids for one in found] == [one.ids for one in expected]
-    np.testing.assert_allclose([one.score for one in found], [one.score for one in expected], rtol=1e-4)
-
-
 def test_an_avoided_phrase_may_begin_a_word_unless_it_is_avoided_at_once(engine):
     model, how = tiny(VOCAB, seed=6, scale=0.5), {"engine": engine, "extra": 6, "n": 4}
     (free,) = search(model, [[3, 2, 4, 1]], **how)

@@ -1,6 +1,5 @@
 """Utilities are sacreBLEU's, and the candidate most like the others is the best."""
 
-import keras
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -8,7 +7,6 @@ from hypothesis import strategies as st
 from sacrebleu.metrics import BLEU as SacreBleu
 from sacrebleu.metrics import CHRF as SacreChrf
 
-from t2t_revival import DecodeHParams, HParams, Transformer, Translator
 from t2t_revival.decoding.minimum_bayes_risk import expected_utilities
 from t2t_revival.decoding.options import BLEU, CHRF
 
@@ -58,28 +56,3 @@ def test_the_best_is_most_like_the_others(utility):
 @pytest.mark.parametrize("utility", METRICS)
 def test_candidates_without_text(utility):
     np.testing.assert_array_equal(expected_utilities(["", " "], utility), [0, 0])
-
-
-def translator(vocabulary, asked):
-    keras.utils.set_random_seed(1)
-    hparams = HParams(num_hidden_layers=1, hidden_size=16, filter_size=16, num_heads=2, max_length=30)
-    model = Transformer(hparams, vocabulary.size)
-    return Translator(model, vocabulary, DecodeHParams.parse(asked))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("how", ["sampling_method=random,random_seed=3,", ""])
-def test_outputs_are_ranked_among_all_candidates(vocabulary, how):
-    lines, common = ["the dog sees", "", "cat"], f"{how}extra_length=2,return_beams=True,"
-    candidates = translator(vocabulary, f"{common}beam_size=8").nbest(lines)
-    found = translator(vocabulary, f"{common}beam_size=3,mbr=chrf,candidates=8").nbest(lines)
-    for row, (outputs, all_of_them) in enumerate(zip(found, candidates, strict=True)):
-        if not lines[row]:
-            assert [(output.text, output.score) for output in outputs] == [("", 0.0)]
-            continue
-        utilities = expected_utilities([output.text for output in all_of_them], CHRF)
-        assert len(all_of_them) == 8
-        np.testing.assert_allclose(
-            [output.score for output in outputs], sorted(-utilities)[:3] * np.array(-1)
-        )
-        assert outputs[0].text == all_of_them[int(utilities.argmax())].text

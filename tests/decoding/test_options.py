@@ -1,6 +1,7 @@
 import pytest
 
 from t2t_revival import DecodeHParams, HParams, T2TError
+from t2t_revival.decoding import jax_engine
 from t2t_revival.decoding.ctranslate2_engine import check_usable
 
 
@@ -130,9 +131,10 @@ def test_what_exports_do_not_have(text, message):
         DecodeHParams.parse(text).check_served()
 
 
-def test_litert_has_no_tags():
-    with pytest.raises(T2TError, match="LiteRT's format has no tag"):
-        DecodeHParams(tag="<2de>").check_litert()
+@pytest.mark.parametrize("text", ["tag=<2de>", "constrained=True", "shortlist=on"])
+def test_what_litert_does_not_have(text):
+    with pytest.raises(T2TError, match=f"LiteRT's format has no {text.partition('=')[0]}"):
+        DecodeHParams.parse(text).check_litert()
 
 
 @pytest.mark.parametrize(
@@ -151,6 +153,22 @@ def test_what_ctranslate2_does_not_have(text, message):
     pytest.importorskip("ctranslate2")
     with pytest.raises(T2TError, match=f"CTranslate2 does not support {message}"):
         check_usable(HParams(), DecodeHParams.parse(text), "float32")
+
+
+@pytest.mark.parametrize(
+    ("text", "lacking"),
+    [
+        ("sampling_method=random", "sampling_method=random"),
+        ("no_repeat_ngram_size=2", "no_repeat_ngram_size"),
+        ("shortlist=on", "shortlist=on"),
+        ("coverage_penalty=0.2", "coverage_penalty"),
+        ("markup=html", "markup"),
+        ("alignments=pharaoh", "alignments"),
+    ],
+)
+def test_what_jax_does_not_have(text, lacking):
+    with pytest.raises(T2TError, match=f"{lacking}.*KERAS_BACKEND=tensorflow"):
+        jax_engine.check_usable(DecodeHParams.parse(text), int8=False)
 
 
 @pytest.mark.parametrize("value", ["4", 4.0, None, True])

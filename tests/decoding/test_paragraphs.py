@@ -116,28 +116,6 @@ LINES = ["The dog sees. A cat runs!  Houses.", "", " one dog ", "the cat, the do
 
 
 @pytest.mark.slow
-def test_lines_are_translated_sentence_by_sentence(vocabulary):
-    whole, by_line = translator(vocabulary), translator(vocabulary, "")
-    found = whole.nbest(LINES)
-    parts = [by_line.nbest([text])[0][0] for text in ("The dog sees.", "A cat runs!", "Houses.")]
-    assert found[0][0].text == f"{parts[0].text} {parts[1].text}  {parts[2].text}"
-    assert found[0][0].score == pytest.approx(sum(part.score for part in parts), rel=1e-4)
-    assert (found[1][0].text, found[1][0].score) == ("", 0.0)
-    assert found[2][0].text == f" {by_line.nbest(['one dog'])[0][0].text} "
-    assert len(found[3]) == 1
-
-
-@pytest.mark.slow
-def test_no_sentence_is_truncated(vocabulary):
-    truncated = []
-    outputs = translator(vocabulary).nbest(LINES, on_truncation=truncated.append)
-    assert not truncated
-    translator(vocabulary, "").nbest(LINES, on_truncation=truncated.append)
-    assert len(truncated) == 2
-    assert len(outputs) == len(LINES)
-
-
-@pytest.mark.slow
 def test_lines_come_when_they_are_complete_and_completed_ones_stay(vocabulary):
     whole, seen, shown = translator(vocabulary), {}, []
     found = whole.nbest(LINES, on_outputs=seen.update, on_progress=shown.append)

@@ -3,18 +3,13 @@
 import keras
 import numpy as np
 import pytest
-import tensorflow as tf
 
-from t2t_revival import DecodeHParams, T2TError, Transformer, Translator
-from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
-from t2t_revival.decoding import int8
+from t2t_revival import T2TError, Transformer, Translator
 from t2t_revival.model.products import replace_matrices
-from t2t_revival.serving.module import ServingModule
 from tests.support.int8_in_float32 import assign_multiples
 from tests.support.searches import Samples, Shortlisted, ensemble, score, search
 from tests.support.tiny_models import TINY
 
-LINES = ["the dog sees 3 houses .", "", "a cat", "der dog sees 4 houses . " * 3]
 PIECES = ("<pad>", "</s>", "<unk>", "XX▁", "(NP▁", ")NP▁", "(S▁", ")S▁", "▁", "a", "▁b", "c")
 SOURCES = [[9, 10, 11, 1], [10, 1]]
 
@@ -76,24 +71,6 @@ def test_an_ensemble_in_int8_of_one_model_twice_decodes_as_the_model(new_model):
     same(search(ensemble(model, model), SOURCES, **how), search(model, SOURCES, **how))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("precision", "of_model"), [("bfloat16", "bfloat16"), ("int8", "float32")])
-def test_outputs_are_those_of_the_exported_graph(new_model, vocabulary_file, precision, of_model):
-    """Batches side by side, too, have them."""
-    model = new_model(310, of_model)
-    vocabulary = Vocabulary(vocabulary_file)  # see conftest.py
-    options = DecodeHParams(beam_size=3, extra_length=4, batch_size=20, return_beams=True)
-    module = ServingModule(Translator(model, vocabulary, options, 30), precision)
-    expected = module.translate(tf.constant(LINES))
-    translator = Translator(model, vocabulary, options, 30, 2, int8=precision == "int8")
-    assert translator.engine == f"tensorflow, {precision}"
-    for row, outputs in enumerate(translator.nbest(LINES)):
-        texts = [text.decode() for text in expected["outputs"].numpy()[row, : len(outputs)]]
-        assert [output.text for output in outputs] == texts
-        scores = expected["scores"].numpy()[row, : len(outputs)]
-        np.testing.assert_allclose([output.score for output in outputs], scores, rtol=1e-5)
-
-
 def test_weights_in_int8_are_not_replaced(new_model, vocabulary):
     translator = Translator(new_model(310), vocabulary, int8=True)
     with pytest.raises(T2TError, match="weights in int8 do not change: load the checkpoint with Translator"):
@@ -103,12 +80,3 @@ def test_weights_in_int8_are_not_replaced(new_model, vocabulary):
 def test_a_model_of_another_precision_is_refused(new_model, vocabulary):
     with pytest.raises(T2TError, match="int8 is for a model in float32, not bfloat16"):
         Translator(new_model(310, "bfloat16"), vocabulary, int8=True)
-
-
-def test_tensorflow_without_int8_products_is_refused(new_model, vocabulary, monkeypatch):
-    def fails(*_):
-        raise tf.errors.NotFoundError(None, None, "no kernel")
-
-    monkeypatch.setattr(int8, "quantized_matmul", fails)
-    with pytest.raises(T2TError, match="no int8 products, which need oneDNN"):
-        Translator(new_model(310), vocabulary, int8=True)

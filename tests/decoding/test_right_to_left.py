@@ -7,7 +7,6 @@ import pytest
 
 from t2t_revival import DecodeHParams, HParams, T2TError, Translator
 from t2t_revival.decoding.alignment_heads import AlignmentHeads
-from t2t_revival.decoding.capabilities import CTRANSLATE2, CTRANSLATE2_FORMAT, LITERT, check_held
 from t2t_revival.decoding.right_to_left import reverse
 from tests.support.tiny_models import TINY, log_probs_of, tiny
 
@@ -54,18 +53,6 @@ def test_the_score_of_an_output_is_that_of_its_reversed_tokens(vocabulary):
     assert abs(forwards[0].log_prob - scores[0].log_prob) > 0.1
 
 
-def test_outputs_are_those_of_a_model_that_writes_forwards_read_backwards(vocabulary):
-    options = DecodeHParams(beam_size=3, extra_length=4)
-    own, other = translator(vocabulary, options), translator(vocabulary, options, TINY)
-    source = own.encode(LINES[0])
-    found, expected = own.best_ids(source), other.best_ids(source)
-    assert found == reverse([expected])[0].tolist()
-    assert len(found) > 2
-    best = own.nbest(LINES[:1])[0][0]
-    assert best.text == vocabulary.decode(found).replace("\n", " ")
-    assert best.score == pytest.approx(other.nbest(LINES[:1])[0][0].score, rel=1e-5)
-
-
 def test_samples_are_those_of_a_model_that_writes_forwards(vocabulary):
     how = DecodeHParams(sampling_method="random", random_seed=3, extra_length=3, token_scores=True)
     found, expected = (
@@ -94,13 +81,6 @@ def test_what_is_refused(vocabulary):
         own.nbest(LINES, prefixes=["der", ""])
     with pytest.raises(T2TError, match="words are aligned by models that write from left to right"):
         translator(vocabulary, alignment_heads=AlignmentHeads(1, (1,), shifted=True))
-    for holder in (LITERT, CTRANSLATE2_FORMAT):
-        with pytest.raises(
-            T2TError, match=r"does not support reverse_target=True, .*: give --format=saved_m"
-        ):
-            check_held(BACKWARDS, holder)
-        check_held(TINY, holder)
-    check_held(BACKWARDS, CTRANSLATE2)
 
 
 @pytest.mark.parametrize(
@@ -113,8 +93,3 @@ def test_what_is_refused(vocabulary):
 def test_hparams_that_cannot_be_combined(others, fault):
     with pytest.raises(T2TError, match=fault):
         HParams(reverse_target=True, **others)
-
-
-def test_it_is_part_of_the_architecture():
-    assert HParams().architecture()["reverse_target"] is False
-    assert HParams(reverse_target=True).architecture()["reverse_target"] is True

@@ -7,7 +7,7 @@ import pytest
 
 from t2t_revival.decoding.scoring import Score, per_token
 from tests.support.search_engines import RESTRICTED, engines
-from tests.support.searches import score, search
+from tests.support.searches import score
 from tests.support.tiny_models import TINY, log_probs_of, tiny
 
 SOURCES = [[3, 2, 4, 1], [5, 1], [2, 5, 8, 6] * 4 + [1]]
@@ -39,18 +39,6 @@ def test_scores_are_sums_of_the_log_softmax_of_the_models_logits(engine, changes
             for source, target in zip(SOURCES, TARGETS, strict=True)
         ]
         np.testing.assert_allclose(score(model, SOURCES, TARGETS, engine), expected, rtol=1e-3)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["attention", "ssru"])
-@pytest.mark.parametrize("engine", engines("t2t", "ssru"))
-def test_a_search_without_length_penalty_scores_its_outputs_so(engine, kind):
-    model = tiny(9, seed=3, hparams=TINY.replace(decoder_self_attention=kind))
-    found = search(model, SOURCES, engine=engine, beams=8, alpha=0.0, extra=5, n=8)
-    assert sum(map(len, found)) > 6
-    for source, outputs in zip(SOURCES, found, strict=True):
-        again = score(model, [source] * len(outputs), [one.ids for one in outputs])
-        np.testing.assert_allclose([one.score for one in outputs], again, rtol=1e-4)
 
 
 def test_perplexity_is_per_token():

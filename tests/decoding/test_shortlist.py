@@ -162,20 +162,6 @@ def test_a_file_is_read_as_it_was_written(tmp_path):
     assert read.digest == written.digest != few(seed=1).digest
 
 
-def test_a_folder_that_cannot_be_written_is_named(tmp_path):
-    with pytest.raises(
-        T2TError, match=f"cannot write {tmp_path}/none/{FILE_NAME}: No such file.*permissions"
-    ):
-        few().save(tmp_path / "none")
-
-
-def test_a_missing_file_names_the_command(tmp_path):
-    with pytest.raises(
-        T2TError, match=f"no {tmp_path}/{FILE_NAME}; .*run t2t-shortlist --output_dir={tmp_path}"
-    ):
-        Translations.load(tmp_path, "sha256")
-
-
 @pytest.mark.parametrize(
     "damage", [lambda content: content[:50], lambda content: b"no archive", lambda _: b""]
 )

@@ -9,7 +9,6 @@ from t2t_revival import DecodeHParams, HParams, T2TError, Transformer, Translato
 from t2t_revival.data.tags import tagged
 from t2t_revival.data.vocabulary.sentencepiece import EOS, Vocabulary
 from t2t_revival.decoding.model_tags import known_tags
-from t2t_revival.serving import served_translator
 from t2t_revival.serving.export import export
 from t2t_revival.serving.folder_model import FolderModel
 from t2t_revival.serving.module import ServingModule
@@ -52,20 +51,6 @@ def test_lines_get_the_tag_unless_they_are_blank_or_have_it():
     assert tagged(LINES, "<2fr>")[2] == "<2fr> <2de> the cat"
 
 
-def test_the_option_does_what_a_tag_in_the_line_does(model, vocabulary):
-    plain, option = translator(model, vocabulary), translator(model, vocabulary, tag="<2de>")
-    assert option.translate(LINES) == plain.translate(IN_TAGS) != plain.translate(LINES)
-    assert option.encode("the dog") == plain.encode("<2de> the dog")
-    assert option.score([("the dog", "dog")]) == plain.score([("<2de> the dog", "dog")])
-
-
-def test_an_export_has_the_tag_of_its_options(model, vocabulary):
-    plain, option = translator(model, vocabulary), translator(model, vocabulary, tag="<2de>")
-    module = ServingModule(option)
-    outputs = module.translate(LINES)["outputs"].numpy()[:, 0]
-    assert [text.decode() for text in outputs] == plain.translate(IN_TAGS)
-
-
 @pytest.fixture(scope="module")
 def module(model, vocabulary):
     return ServingModule(translator(model, vocabulary))
@@ -80,16 +65,6 @@ def test_calls_of_an_export_choose_a_tag_for_all_lines_or_for_each(module, model
     inputs = [tagged([line], tag)[0] if tag else line for line, tag in zip(LINES, of_lines, strict=True)]
     outputs = module.translate_with_options(LINES, **OPTIONS, tag=tags)["outputs"].numpy()[:, 0]
     assert [text.decode() for text in outputs] == translator(model, vocabulary).translate(inputs)
-
-
-def test_calls_without_a_tag_leave_lines_as_they_are(module, model, vocabulary):
-    outputs = module.translate_with_options(LINES, **OPTIONS)["outputs"].numpy()[:, 0]
-    assert [text.decode() for text in outputs] == translator(model, vocabulary).translate(LINES)
-    for tags in "", [], ["<2de>"]:
-        assert (
-            module.translate_with_options(tf.constant([], tf.string), **OPTIONS, tag=tags)["outputs"].shape[0]
-            == 0
-        )
 
 
 @pytest.mark.parametrize(
@@ -124,15 +99,6 @@ def test_brackets_of_a_parser_are_no_tags(model, vocabulary):
     assert known_tags(parser.vocabularies, None) == ["<2de>", "<2fr>"]
     with pytest.raises(T2TError, match="tag=<2de> is none of the model's tags: none"):
         Translator(model, vocabulary, DecodeHParams(tag="<2de>"), problem=parser.problem)
-
-
-def test_clients_write_the_tag_before_their_lines(monkeypatch):
-    sent = []
-    monkeypatch.setattr(served_translator, "query", lambda model, lines, *_: sent.extend(lines) or [])
-    options = served_translator.ServedOptions.parse("tag=<2de>", None)
-    with pytest.raises(ValueError, match="zip"):  # there are no answers
-        served_translator.ServedTranslator(None, options).nbest(LINES)
-    assert sent == IN_TAGS
 
 
 def test_a_tag_that_the_vocabulary_lacks(model, vocabulary):

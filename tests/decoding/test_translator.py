@@ -50,12 +50,6 @@ def same(found, expected):
         np.testing.assert_allclose([t.score for t in outputs], [t.score for t in others], rtol=1e-4)
 
 
-def test_a_line_gives_the_same_alone_and_among_others_in_its_place(translator):
-    found = translator.nbest(LINES, n=2)
-    same(found, [translator.nbest([line], n=2)[0] for line in LINES])
-    assert len({outputs[0].text for outputs in found}) > 3
-
-
 def test_streams_change_nothing(translator):
     num_parallel_batches = Translator(
         translator.model, translator.vocabulary, OPTIONS, max_length=30, num_parallel_batches=3
@@ -69,10 +63,6 @@ def test_lines_without_content_give_empty_lines(translator):
         == [[Translation("", 0.0)]] * 7
     )
     assert translator.translate([]) == []
-
-
-def test_one_string_gives_one_string(translator):
-    assert translator.translate("cat") == translator.translate(["cat"])[0]
 
 
 def test_outputs_are_sorted_and_as_many_as_asked_for(translator):
@@ -149,27 +139,6 @@ def test_weights_that_are_no_numbers_give_one_output_of_no_probability(translato
         translator.model.set_weights(weights)
 
 
-def sampling(translator, **options):
-    drawn = DecodeHParams(beam_size=3, extra_length=5, batch_size=40, sampling_method="random", **options)
-    return Translator(translator.model, translator.vocabulary, drawn, max_length=30)
-
-
-PREFIXES = ["der dog", "", " ", "", "der cat sieht the", "ß 👩", "dog\nd"]
-
-
-def test_outputs_begin_with_their_prefixes(translator):
-    found = translator.nbest(LINES, n=2, prefixes=PREFIXES)
-    for outputs, prefix in zip(found, PREFIXES, strict=True):
-        assert all(output.text.startswith(prefix.replace("\n", " ")) for output in outputs)
-    plain = translator.nbest(LINES, n=2)
-    same([found[1], found[3]], [plain[1], plain[3]])
-    assert [found[0], found[2], found[4]] != [plain[0], plain[2], plain[4]]
-
-
-def test_empty_prefixes_are_none(translator):
-    assert translator.nbest(LINES, prefixes=[""] * len(LINES)) == translator.nbest(LINES)
-
-
 @pytest.mark.parametrize(
     ("lines", "prefixes", "said"),
     [
@@ -182,21 +151,6 @@ def test_empty_prefixes_are_none(translator):
 def test_prefixes_that_cannot_be_are_refused_by_their_line(translator, lines, prefixes, said):
     with pytest.raises(T2TError, match=said):
         translator.nbest(lines, prefixes=prefixes, first_line=11)
-
-
-def test_scores_are_the_models_in_the_order_of_the_pairs(translator):
-    pairs = [("cat", "der cat"), ("the dog sees 3 houses .", ""), ("dog", "der dog sieht 5 houses .")] * 4
-    seen = []
-    scores = translator.score(pairs, on_progress=seen.append)
-    for pair, score in zip(pairs, scores, strict=True):
-        source, target = ([*translator.vocabulary.encode(text), EOS] for text in pair)
-        logits = translator.model({"inputs": np.array([source]), "targets": np.array([target])})
-        logits = np.asarray(logits, np.float64)[0]
-        log_probs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
-        assert score.log_prob == pytest.approx(log_probs[range(len(target)), target].sum(), rel=1e-4)
-        assert score.tokens == len(target)
-    assert len(seen) > 1
-    assert (seen[-1].done, seen[-1].share) == (len(pairs), 1.0)
 
 
 @pytest.mark.parametrize(
@@ -216,29 +170,6 @@ def test_a_source_that_is_cut_is_scored_as_it_is_decoded(translator):
     cuts = []
     translator.score([("dog " * 40, "dog")], on_truncation=cuts.append)
     assert [cut.number for cut in cuts] == [1]
-
-
-@pytest.mark.slow
-def test_drawn_outputs_depend_on_seed_and_line_only(translator):
-    sampler = sampling(translator, random_seed=4)
-    found = sampler.nbest(LINES, n=3)
-    same(found, [sampler.nbest([line], n=3, first_line=n)[0] for n, line in enumerate(LINES, 1)])
-    num_parallel_batches = Translator(
-        sampler.model, sampler.vocabulary, sampler.options, max_length=30, num_parallel_batches=3
-    )
-    same(num_parallel_batches.nbest(LINES, n=3), found)
-    assert sampling(translator, random_seed=5).nbest(LINES, n=3) != found
-    assert len({output.text for output in found[0]}) == 3
-    assert found[1] == [Translation("", 0.0)]
-
-
-@pytest.mark.slow
-def test_drawn_outputs_may_begin_as_they_are_told(translator):
-    for outputs in sampling(translator).nbest(["cat", "dog"], n=3, prefixes=["der dog", "a"]):
-        assert len({output.text for output in outputs}) == 3
-    first, second = sampling(translator).nbest(["cat", "dog"], n=3, prefixes=["der dog", "a"])
-    assert all(output.text.startswith("der dog") for output in first)
-    assert all(output.text.startswith("a") for output in second)
 
 
 def test_a_single_string_is_a_line(translator):

@@ -3,23 +3,18 @@
 from pathlib import Path
 
 import keras
-import numpy as np
 import pytest
-import tensorflow as tf
 
 from t2t_revival import DecodeHParams, HParams, T2TError, Transformer, Translator
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 from t2t_revival.decoding.ctranslate2_format import write_ctranslate2
-from t2t_revival.serving.litert import write_litert
-from t2t_revival.serving.module import ServingModule
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.run import Run, save_run
 from t2t_revival.visualization.attention import compute_attention
 
 CHINESE = ["老狗看见一只小猫。", "小鸟跟着黑马。", "孩子找到鸟。"] * 9
 HPARAMS = HParams(num_hidden_layers=1, hidden_size=8, filter_size=8, num_heads=2, max_length=30)
-LINES = ["the dog sees 7 houses .", "", "the cat"]
 OPTIONS = DecodeHParams(beam_size=2, extra_length=4)
 
 
@@ -62,45 +57,6 @@ def test_attention_is_labelled_by_both(translator: Translator, chinese: Vocabula
         "<EOS>",
     ]
     assert last.queries == [*(chinese.pieces[i] for i in chinese.encode("小猫")), "<EOS>"]
-
-
-@pytest.mark.slow
-@pytest.mark.nightly
-def test_the_exported_graph_has_both(translator: Translator, tmp_path: Path) -> None:
-    module = ServingModule(translator)
-    tf.saved_model.save(module, str(tmp_path / "model"), signatures=module.signatures)
-    served = tf.saved_model.load(str(tmp_path / "model")).signatures["serving_default"]
-    found = served(inputs=tf.constant(LINES))
-    expected = [best for (best,) in translator.nbest(LINES, n=1)]
-    assert [row[0].decode() for row in found["outputs"].numpy()] == [output.text for output in expected]
-    scores = [output.score for output in expected]  # which tell the ids of one input from those of another
-    np.testing.assert_allclose(found["scores"].numpy()[:, 0], scores, rtol=1e-4)
-
-
-@pytest.mark.slow
-def test_ctranslate2_decodes_and_scores_alike(out: Path, translator: Translator) -> None:
-    pytest.importorskip("ctranslate2")
-    theirs = Translator.load(out, engine="ctranslate2")
-    assert theirs.engine == "ctranslate2, float32"
-    assert theirs.translate(LINES) == translator.translate(LINES)
-    pairs = [(LINES[0], "小猫。"), (LINES[2], "鸟")]
-    found, expected = ([score.log_prob for score in each.score(pairs)] for each in (theirs, translator))
-    np.testing.assert_allclose(found, expected, atol=1e-3)
-    folder = out / "ctranslate2-cache" / "model"
-    assert (folder / "vocabulary.source.spm").read_bytes() == translator.vocabulary.content
-    assert (folder / "vocabulary.target.spm").read_bytes() == translator.vocabularies.targets.content
-
-
-@pytest.mark.slow
-@pytest.mark.nightly
-def test_litert_has_both_files(translator: Translator, tmp_path: Path, chinese: Vocabulary) -> None:
-    write_litert(translator, tmp_path / "model")
-    names = sorted(path.name for path in (tmp_path / "model").iterdir())
-    assert names == ["model.tflite", "vocabulary.source.spm", "vocabulary.target.spm"]
-    interpreter = tf.lite.Interpreter(str(tmp_path / "model" / "model.tflite"))
-    ids = np.array([translator.encode(LINES[0])], np.int32)
-    found = interpreter.get_signature_runner()(inputs=ids)["outputs"][0, 0]
-    assert chinese.decode(found.tolist()) == translator.translate(LINES[0])
 
 
 def test_ctranslate2_refuses_vocabularies_of_two_kinds(

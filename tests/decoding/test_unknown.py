@@ -6,12 +6,10 @@ import keras
 import numpy as np
 import pytest
 import sentencepiece
-import tensorflow as tf
 
-from t2t_revival import DecodeHParams, HParams, LineConstraints, Transformer, Translator
+from t2t_revival import DecodeHParams, HParams, LineConstraints, T2TError, Transformer, Translator
 from t2t_revival.data.vocabulary import Vocabularies, Vocabulary
 from t2t_revival.decoding.translations import Translations
-from t2t_revival.serving.export import export
 from t2t_revival.serving.litert import MODEL, write_litert
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.run import Run, save_run
@@ -126,28 +124,8 @@ def test_a_beginning_keeps_its_own(vocabulary, model):
     (found,) = translator.nbest(LINES[:1], constraints=constraints)[0]
     assert "dog" in found.text
     assert UNKNOWN_TEXT not in found.text
-
-
-@pytest.mark.slow
-@pytest.mark.nightly
-def test_exported_models(vocabulary, model, tmp_path):
-    translator = Translator(model, vocabulary, DecodeHParams(beam_size=3, extra_length=EXTRA))
-    expected = translator.translate(LINES)
-    loaded = tf.saved_model.load(str(export(translator, tmp_path / "saved", "unknown")))
-    lines = tf.constant(LINES)
-    found = loaded.signatures["serving_default"](lines)["outputs"].numpy()
-    assert [row[0].decode() for row in found] == expected
-    assert UNKNOWN_TEXT not in "".join(expected)
-    sampled = loaded.signatures["translate_with_sampling"](
-        inputs=lines,
-        alpha=tf.constant(0.6),
-        extra_length=tf.constant(EXTRA),
-        n=tf.constant(8),
-        sampling_temp=tf.constant(1.0),
-        sampling_keep_top_k=tf.constant(-1),
-        random_seed=tf.constant(1),
-    )["outputs"].numpy()
-    assert all(UNKNOWN_TEXT not in text.decode() for row in sampled for text in row)
+    with pytest.raises(T2TError, match="line 1: the vocabulary cannot spell '\u4e2d'"):
+        translator.nbest(LINES[:1], constraints=[LineConstraints(("\u4e2d",))])
 
 
 @pytest.mark.slow

@@ -461,20 +461,3 @@ def test_a_fault_of_the_server_tells_nothing(client, capitals):
         error_of(client.post("/translate", json={"text": "a"}), 500)
         == "the server failed; its log has the reason"
     )
-
-
-def test_many_clients_at_once(make_client, capitals):
-    client = make_client()
-
-    def ask(n):
-        return client.post("/translate", json={"text": f"line {n}"}).json()["translations"][0]["text"]
-
-    capitals.gate.clear()
-    with ThreadPoolExecutor(20) as pool:
-        answers = pool.map(ask, range(20))
-        ends = time.monotonic() + 60
-        while "t2t_queue_lines 20.0" not in client.get("/metrics").text and time.monotonic() < ends:
-            time.sleep(0.01)
-        capitals.gate.set()
-    assert [*answers] == [f"LINE {n}" for n in range(20)]
-    assert len(capitals.batches) < 20

@@ -21,32 +21,6 @@ def with_options(**request):
     return {"signature_name": WITH_OPTIONS, **request}
 
 
-def test_rows_of_texts():
-    assert parse({"instances": ["a", "b"]}) == Call(DEFAULT, {"inputs": ["a", "b"]}, True)
-    assert parse({"signature_name": "", "instances": [{"inputs": "a"}]}).columns == {"inputs": ["a"]}
-
-
-def test_columns():
-    assert parse({"inputs": ["a", "b"]}) == Call(DEFAULT, {"inputs": ["a", "b"]}, False)
-    assert parse({"inputs": {"inputs": []}}).columns == {"inputs": []}
-
-
-def test_options_of_rows_are_those_of_their_line():
-    rows = [{"inputs": "a", **OPTIONS}, {"inputs": "b", **OPTIONS, "n": 1}]
-    found = parse(with_options(instances=rows))
-    assert found.columns["inputs"] == ["a", "b"]
-    assert found.columns["n"] == [2, 1]
-    assert found.signature == WITH_OPTIONS
-
-
-def test_options_of_columns_are_scalars_or_lists():
-    columns = {"inputs": ["a", "b"], **OPTIONS, "n": [2, 1], "alpha": [1]}
-    found = parse(with_options(inputs=columns)).columns
-    assert found["beam_size"] == [4, 4]
-    assert found["n"] == [2, 1]
-    assert found["alpha"] == [1, 1]
-
-
 def test_an_input_with_a_default_may_be_left_out():
     assert "tag" not in parse(with_options(instances=[{"inputs": "a", **OPTIONS}]), TAGGED).columns
     given_tag = {"inputs": ["a", "b"], **OPTIONS, "tag": "<2de>"}

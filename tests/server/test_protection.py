@@ -3,8 +3,6 @@
 import asyncio
 import json
 
-import pytest
-
 from t2t_revival.server import protection
 from t2t_revival.server.protection import Protection
 
@@ -48,20 +46,6 @@ def part(content, more=False):
 
 
 GONE = {"type": "http.disconnect"}
-
-
-def test_a_body_in_parts_is_put_together():
-    start, answer = call([part(b"a" * 60, True), part(b"b" * 40), GONE])
-    assert start["status"] == 200
-    assert answer["body"] == b"a" * 60 + b"b" * 40
-
-
-@pytest.mark.parametrize("parts", [[part(b"a" * 101)], [part(b"a" * 60, True), part(b"b" * 41, True)]])
-def test_a_body_that_is_too_large_does_not_reach_the_application(parts):
-    start, answer = call(parts)
-    assert start["status"] == 413
-    assert (b"connection", b"close") in start["headers"]
-    assert json.loads(answer["body"]) == {"error": "the body is larger than 100 bytes: send fewer lines"}
 
 
 def test_a_body_that_does_not_come(monkeypatch):

@@ -6,7 +6,6 @@ import time
 
 import numpy as np
 import pytest
-from urllib3 import HTTPResponse
 
 from t2t_revival import DecodeHParams, T2TError
 from t2t_revival.serving import client
@@ -239,11 +238,3 @@ def test_responses_of_other_http_servers(content, message):
 def test_a_line_that_cannot_be_utf8(server):
     with pytest.raises(T2TError, match="not UTF-8 text"):
         client.query(server.model(), ["a", "b\udcff"])
-
-
-def test_rest_waits_as_grpc_does():
-    retry, waits = client._Retry(4, allowed_methods=None, status_forcelist=[503]), []
-    for _ in range(4):
-        retry = retry.increment("POST", "/", response=HTTPResponse(status=503))
-        waits.append(retry.get_backoff_time())
-    assert waits == [0.5, 1, 2, 4]

@@ -8,7 +8,6 @@ import pytest
 from t2t_revival.serving.export_origin import FILE_NAME, newer_note, save_origin
 from t2t_revival.training.checkpoints import file
 from t2t_revival.training.checkpoints.directory import file_name, list_checkpoints
-from t2t_revival.utils import checked_json
 
 
 @pytest.fixture
@@ -25,16 +24,6 @@ def exported(tmp_path):
 
 def save(out, step):
     file.save(out / file_name(step), {"model/weight": np.full(3, step, np.float32)}, {"step": step})
-
-
-def test_the_checkpoint_is_named_with_its_weights(exported):
-    out, version = exported
-    path = out / file_name(4)
-    assert checked_json.load(version / FILE_NAME, "") == {
-        "checkpoints": {str(path): file.fingerprint(path)},
-        "output_dir": str(out),
-        "newest_step": 4,
-    }
 
 
 def test_a_training_that_has_gone_on_is_noted(exported):

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import requests
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,7 +18,7 @@ from t2t_revival.serving.folder_model import FolderModel
 from t2t_revival.serving.signatures import DEFAULT, NO_OUTPUT, WITH_OPTIONS
 from t2t_revival.serving.translator_model import TranslatorModel
 from tests.support.forked import in_child
-from tests.support.model_server import HOST, ModelServer, Servable, Side, texts
+from tests.support.model_server import ModelServer, Servable, Side, texts
 
 LINES = ["the dog sees 3 houses .", "", "cat", "Häuser 🦓"]
 BAD = [
@@ -34,7 +33,6 @@ BAD = [
     "שלום \u202e עולם",
     "\ufeff\ufffe\U0010ffff",
 ]
-OPTIONS = DecodeHParams(beam_size=3, extra_length=4, return_beams=True)
 COLUMNS = {
     "beam_size": [4, 2, 1, 3],
     "alpha": [0.6, 0.6, 0.0, 1.0],
@@ -50,29 +48,12 @@ def model_server(exported_version):
     server.close()
 
 
-@pytest.fixture(scope="module")
-def decoders(translator):
-    """Translators by options; `None` stands for those of the export."""
-    other = Translator(translator.model, translator.vocabulary, OPTIONS, translator.max_length)
-    return {None: translator, OPTIONS: other}
-
-
 @pytest.fixture(scope="module", params=["grpc", "rest", "folder", "translator"])
 def model(request, model_server, served, translator):
     """The export, and the translator under its signatures."""
     if request.param in ("grpc", "rest"):
         return Side(model_server, request.param).model(name="tiny", timeout_secs=60)
     return served if request.param == "folder" else TranslatorModel(translator)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("options", [None, OPTIONS])
-def test_answers_are_those_of_the_translator(decoders, model, options):
-    found, expected = client.query(model, LINES, options, batch_size=3), decoders[options].nbest(LINES)
-    assert texts(found) == texts(expected)
-    for outputs, wanted in zip(found, expected, strict=True):
-        scores = [output.score for output in outputs]
-        np.testing.assert_allclose(scores, [output.score for output in wanted], rtol=1e-4)
 
 
 @pytest.mark.slow
@@ -123,15 +104,6 @@ def test_bytes_that_are_no_text(translator, model):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("model", ["grpc", "rest"], indirect=True)
-def test_options_that_a_server_rejects(model):
-    options = {"beam_size": [2], "alpha": [0.6], "extra_length": [5], "n": [3]}
-    with pytest.raises(T2TError, match=r": n must be between 1 and beam_size: 3$"):
-        model.predict(WITH_OPTIONS, {"inputs": ["a"], **options})
-    assert len(client.query(model, ["a"])) == 1
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -150,33 +122,6 @@ def test_options_that_do_not_fit(served, changes, message):
     options = {"beam_size": [4], "alpha": [0.6], "extra_length": [5], "n": [1], **changes}
     with pytest.raises(T2TError, match=f": {message}"):
         served.predict(WITH_OPTIONS, {"inputs": LINES[:3], **options})
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("rows", [["cat", ""], [{"inputs": "cat"}, {"inputs": ""}]])
-def test_rows_over_rest(translator, model_server, rows):
-    """Rows, as curl and other clients send them."""
-    url = f"http://{HOST}:{model_server.rest_port}/v1/models/tiny:predict"
-    answers = requests.post(url, json={"instances": rows}, timeout=10).json()["predictions"]
-    assert [answer["outputs"] for answer in answers] == [translator.translate(["cat"]), [""]]
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("body", ["rows", "columns", "scalars"])
-def test_options_over_rest(decoders, model_server, body):
-    """Options in both formats of REST, and scalars, which a server without batching accepts."""
-    options = {"beam_size": 3, "alpha": 0.6, "extra_length": 4, "n": 3}  # as OPTIONS
-    columns = {"inputs": ["cat", "the dog"], **{name: [value] * 2 for name, value in options.items()}}
-    bodies = {
-        "rows": {"instances": [{"inputs": line, **options} for line in columns["inputs"]]},
-        "columns": {"inputs": columns},
-        "scalars": {"inputs": {**columns, **options}},
-    }
-    url = f"http://{HOST}:{model_server.rest_port}/v1/models/tiny:predict"
-    request = {"signature_name": WITH_OPTIONS, **bodies[body]}
-    answer = requests.post(url, json=request, timeout=10).json()
-    rows = [row["outputs"] for row in answer.get("predictions", ())] or answer["outputs"]["outputs"]
-    assert rows == texts(decoders[OPTIONS].nbest(columns["inputs"]))
 
 
 def guide_example():

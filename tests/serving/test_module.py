@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_revival import DecodeHParams, T2TError
+from t2t_revival import DecodeHParams
 from t2t_revival.decoding.translations import Translations
 from t2t_revival.serving.export import export
 from t2t_revival.serving.module import NO_OUTPUT, ServingModule
@@ -27,11 +27,6 @@ OPTIONS = DecodeHParams(beam_size=3, extra_length=5, return_beams=True)
 @pytest.fixture(scope="module")
 def translator(make_translator):
     return make_translator(OPTIONS)
-
-
-def test_sampling_is_not_the_setting_of_an_export(make_translator):
-    with pytest.raises(T2TError, match="for requests, not for an export"):
-        ServingModule(make_translator(DecodeHParams(sampling_method="random")))
 
 
 def check(found, row, expected):

@@ -109,6 +109,43 @@ def test_the_same_command_repeats_nothing(place: Path, said: str) -> None:
     assert distilled(place, run_nothing) == table
 
 
+def test_another_student_shares_the_outputs(
+    place: Path,
+    said: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Its training alone is asked for, which is stopped, and asked for again."""
+    asked: list[tuple[str, Mapping[str, object]]] = []
+
+    def stop(name: str, flags: Mapping[str, object]) -> None:
+        asked.append((name, flags))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(distill, "run_command", stop)
+    shared = f"--distilled_dir={place / 'student' / 'distilled'}"
+    flags = [
+        *decoding_flags(place),
+        shared,
+        "--hparams_set=student_base",
+        f"--output_dir={tmp_path / 'other'}",
+    ]
+    own = ["--original_targets", "--hparams=batch_size=512", "--train_steps=3", "--noxla"]
+    for _ in range(2):
+        assert distill.main(["t2t-distill", *flags, *own]) == 130
+        assert re.search(r"[34]\d\d training pairs of 202 sources", capsys.readouterr().err)
+    (name, given), again = asked
+    assert (name, given) == again
+    assert name == "t2t-trainer"
+    assert given.items() >= {"hparams": "batch_size=512", "train_steps": 3, "xla": False}.items()
+    assert distill.main(["t2t-distill", *flags, "--nearest"]) == 1
+    assert "holds outputs with nearest=False, not True: give another" in capsys.readouterr().err
+    student = [f"--output_dir={place / 'student'}", "--hparams_set=student_tiny", "--original_targets"]
+    assert distill.main(["t2t-distill", *decoding_flags(place), *student]) == 1
+    assert f"{place / 'student'} holds a model trained on" in capsys.readouterr().err
+
+
 def test_a_killed_worker_resumes_to_the_same_bytes(place: Path, said: str, tmp_path: Path) -> None:
     folder = tmp_path / "distilled"
     flags = [*decoding_flags(place), f"--distilled_dir={folder}", "--worker_id=0"]

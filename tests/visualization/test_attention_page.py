@@ -60,13 +60,6 @@ def test_the_data_are_the_attention(hostile) -> None:
     assert (decoder[..., np.triu(np.ones((4, 4), bool), 1)] == 0).all()
 
 
-def test_a_page_of_one_head_is_smaller_and_keeps_the_numbers(hostile) -> None:
-    text = page(hostile.select(layer=2, head=3), "about")
-    kinds = data_of(text)["kinds"]
-    assert [(kind["layers"], kind["heads"]) for kind in kinds] == [([2], [3])] * 3
-    assert len(text) < len(page(hostile, "about"))
-
-
 def test_what_may_run_or_be_loaded(hostile) -> None:
     """The security policy allows one script and one style only."""
     elements = Elements(page(hostile, "about"))

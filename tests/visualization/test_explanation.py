@@ -16,6 +16,7 @@ from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 from t2t_revival.visualization import explanation
 from t2t_revival.visualization.explanation import MAX_TOKENS, _words, explain
 from tests.support.tiny_models import TINY
+from tests.visualization.conftest import softmax
 
 SOURCE, OUTPUT = "the dogs", "do, the dog"
 SOURCE_WORDS, OUTPUT_WORDS = ["the", "dogs"], ["do", ",", "the", "dog"]
@@ -35,11 +36,6 @@ def translator(subwords_file) -> Translator:
 def inputs(translator) -> dict[str, np.ndarray]:
     ids = [[*translator.vocabulary.encode(text), EOS] for text in (SOURCE, OUTPUT)]
     return {name: np.array([row], "int32") for name, row in zip(("inputs", "targets"), ids, strict=True)}
-
-
-def softmax(logits: np.ndarray) -> np.ndarray:
-    exponentials = np.exp(logits - logits.max(-1, keepdims=True))
-    return exponentials / exponentials.sum(-1, keepdims=True)
 
 
 def test_words_have_the_probabilities_of_their_tokens(translator, inputs) -> None:

@@ -4,7 +4,6 @@ import importlib
 import io
 import pkgutil
 import signal
-import subprocess
 import sys
 
 import pytest
@@ -36,11 +35,6 @@ def run(values, *arguments, raises=None):
     return command.run(values, USAGE, bake, ["/usr/bin/t2t-bake", *arguments])
 
 
-def test_success(values, capsys):
-    assert run(values, "--cake=pie", "--minutes", "7") == 0
-    assert capsys.readouterr().out == "baked pie with sugar for 7\n"
-
-
 def test_a_call_forgets_the_one_before(values, capsys):
     run(values, "--cake=pie", "--minutes=7", "--topping=nuts", "--topping=jam", "--debug")
     assert run(values) == 0
@@ -51,30 +45,6 @@ def test_a_call_forgets_the_one_before(values, capsys):
     assert run(values, "--help") == 0
     assert run(values) == 0
     assert capsys.readouterr().out.endswith("baked None with sugar for 40\n")
-
-
-@pytest.mark.parametrize(
-    ("argument", "said"),
-    [
-        ("--minuts=3", "unknown flag 'minuts'; did you mean minutes?"),
-        ("--xyzzy", "unknown flag 'xyzzy'; known: cake, debug, help, minutes, topping"),
-        ("--generate_data", "--generate_data is gone: data is made where it is missing"),
-        ("--minutes=long", "minutes"),
-        ("--minutes=0x10", "flag --minutes=0x10: '0x10' is not an integer in decimal digits"),
-        ("--minutes=0o7", "'0o7' is not an integer in decimal digits"),
-        ("--nodebug=3", "--nodebug=3 does not take an argument"),
-        ("--cake", "Missing value for flag --cake"),
-        ("pie", "unexpected argument 'pie'"),
-    ],
-)
-def test_wrong_command_line(values, capsys, argument, said):
-    assert run(values, argument) == 2
-    output = capsys.readouterr()
-    assert output.out == ""
-    assert output.err.count("\n") == 1
-    assert output.err.startswith("t2t-bake: error: ")
-    assert output.err.endswith("(see t2t-bake --help)\n")
-    assert said in output.err
 
 
 def test_integers_of_all_commands_are_decimal():
@@ -159,21 +129,3 @@ def test_help(values, capsys, arguments):
     assert lines[1] == "  --[no]debug  Show the whole traceback of an error. (default: false)"
     assert max(map(len, lines)) <= 100
     assert "hot oven is on. (default: 40)" in " ".join(described.split())
-
-
-def test_a_closed_pipe_prints_no_traceback():
-    program = (
-        "import sys; from t2t_revival.cli.support import command\n"
-        "bake = lambda values: [print('x' * 100) for _ in range(10000)]\n"
-        "sys.exit(command.run(command.new_flags(), 'usage', bake, ['t2t-bake']))"
-    )
-    process = subprocess.Popen(
-        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    )
-    assert process.stdout is not None
-    assert process.stdout.readline() == "x" * 100 + "\n"
-    process.stdout.close()
-    assert process.stderr is not None
-    assert process.stderr.read() == ""
-    process.stderr.close()
-    assert process.wait(timeout=60) == 1

@@ -1,8 +1,6 @@
 """All faults of a command line are reported at once; flags of tensor2tensor are explained."""
 
-import pytest
-
-from t2t_revival.cli import bleu, datagen, decoder, exporter, query_server, rerank, trainer
+from t2t_revival.cli import trainer
 
 # The first master's line in tensor2tensor's document on distributed training.
 DISTRIBUTED = """
@@ -65,8 +63,3 @@ def test_forms_of_values(tmp_path, monkeypatch):
     words = f"--train_steps 7 --xla --flagfile={file} -problem b --hparams --x --precision float32"
     assert trainer.main(["t2t-trainer", *words.split()]) is None or seen
     assert (seen["train_steps"], seen["xla"], seen["problem"], seen["hparams"]) == (3, False, "b", "--x")
-
-
-@pytest.mark.parametrize("command", [bleu, datagen, decoder, exporter, query_server, rerank, trainer])
-def test_no_command_takes_a_flag_twice(command, capsys):
-    assert "--debug is given twice" in faults(command.main, "command --debug --debug", capsys)[0]

@@ -12,7 +12,7 @@ import pytest
 
 from t2t_revival import T2TError
 from t2t_revival.cli.support.subcommand import run_command
-from tests.support.signals import HANGUP_ENDS, NOHUP, beginning_with
+from tests.cli.signals import HANGUP_ENDS, NOHUP, beginning_with
 
 WAITING = """
 import sys

@@ -1,28 +1,8 @@
 """TensorFlow's start and its threads: how many batches are computed side by side."""
 
-import os
-
 import pytest
 
-from t2t_revival.cli.support import command, tensorflow_setup
-
-
-@pytest.mark.parametrize(
-    ("before", "typed", "after"),
-    [(None, True, "0"), ("1", True, "1"), (None, False, None), ("0", False, "0")],
-)
-def test_only_typed_lines_turn_onednn_off_unless_the_user_has_chosen(monkeypatch, before, typed, after):
-    seen = []
-    monkeypatch.setattr(
-        tensorflow_setup, "_import_tensorflow", lambda: seen.append(os.environ.get(tensorflow_setup.ONEDNN))
-    )
-    monkeypatch.setenv(tensorflow_setup.ONEDNN, before or "")
-    if before is None:
-        monkeypatch.delenv(tensorflow_setup.ONEDNN)
-    values = command.new_flags()
-    values(["command"])
-    tensorflow_setup.load_tensorflow(values, typed)
-    assert seen == [after]
+from t2t_revival.cli.support import tensorflow_setup
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ import pytest
 from t2t_revival.decoding.markup.elements import parse
 from t2t_revival.decoding.markup.patterns import KINDS, find
 from t2t_revival.decoding.markup.plain import take_out
-from t2t_revival.decoding.markup.put_back import put_back
 
 MESSAGES = [  # of software: line, plain text, marks
     ("Hello, {name}!", "Hello,!", ["{name}"]),
@@ -67,14 +66,6 @@ def test_lines(kind, line, text, marks):
     plain = take_out(line, kind)
     assert plain.text == text
     assert [mark.text for mark in plain.marks] == marks
-
-
-@pytest.mark.parametrize("line", [line for line, *_ in MESSAGES])
-@pytest.mark.parametrize("kind", ["placeholders", "placeholders+numbers"])
-def test_a_translation_that_is_the_text_itself_restores_the_line(line, kind):
-    plain = take_out(line, kind)
-    words = range(len(plain.text.split()))
-    assert put_back(plain, plain.text, zip(words, words, strict=True)) == line
 
 
 @pytest.mark.parametrize("kind", KINDS)

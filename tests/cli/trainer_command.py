@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from t2t_revival.cli import trainer
 from tests.support.command_lines import last_of_each
 
@@ -25,10 +23,3 @@ def train(data: Path, out: Path, *flags: str, hparams: str = SMALL) -> int:
     return trainer.main(
         last_of_each(["t2t-trainer", *(f"--{name}={value}" for name, value in usual.items()), *flags])
     )
-
-
-def error_of(capsys: pytest.CaptureFixture[str], status: int) -> str:
-    """Returns the one line of error of a command that has ended with this status."""
-    assert status == 1
-    (line,) = [line for line in capsys.readouterr().err.splitlines() if "error:" in line]
-    return line
