@@ -280,14 +280,8 @@ def lacks_evaluation(output_dir: Path, step: int, train_steps: int, eval_frequen
 
     `step` is the checkpoint's, or 0. With an `eval_frequency` of 0 only the last update is evaluated.
     """
-    return is_evaluation_due(step, train_steps, eval_frequency) and not has_point(output_dir, DEV, step)
-
-
-def is_evaluation_due(step: int, train_steps: int, eval_frequency: int) -> bool:
-    """Returns whether an update is one that a training evaluates; arguments as `lacks_evaluation`."""
-    if not 0 < step <= train_steps:
-        return False
-    return step == train_steps or bool(eval_frequency and step % eval_frequency == 0)
+    is_due = step == train_steps or bool(eval_frequency and step % eval_frequency == 0)
+    return 0 < step <= train_steps and is_due and not has_point(output_dir, DEV, step)
 
 
 def nothing_left(output_dir: Path, step: int, train_steps: int) -> T2TError:
