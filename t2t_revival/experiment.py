@@ -147,7 +147,7 @@ class Experiment:
         )
 
     def _notes(self, training: Training, run: Run, hparams: HParams, fingerprints: Fingerprints) -> list[str]:
-        """Notes for the user on resumption, changes and dropped pairs; labels curves of earlier versions."""
+        """Notes for the user on resumption, changes and dropped pairs."""
         notes = []
         if training.start.step:
             notes.append(f"resuming from {file_name(training.start.step)} (step {training.start.step})")
@@ -169,7 +169,6 @@ class Experiment:
         stored_dir = Run.load(output_dir).data_dir
         notes = changed_hparams(HParams.load(output_dir), hparams)
         notes += _data_change(training, stored_dir, run.data_dir, fingerprints)
-        notes += _label_curves(output_dir, fingerprints, stored_dir, run.data_dir)
         evaluations = curve_files.read_segments(output_dir, curve_files.DEV, "loss")
         if evaluations and evaluations[-1].measured_on != fingerprints.dev:
             notes.append("dev data has changed: earlier scores in dev.csv are not compared with later ones")
@@ -199,25 +198,3 @@ def _data_change(training: Training, before: str, now: str, fingerprints: Finger
     if before != now:
         return [f"data: {before} -> {now}" + (", the same training data" if old == new else "")]
     return []
-
-
-def _label_curves(output_dir: Path, fingerprints: Fingerprints, before: str, now: str) -> list[str]:
-    """Labels curve rows of earlier versions, which lack the fingerprints of their data.
-
-    If the data_dir is the same, they get those of its data, else none that could be compared. The result is a
-    note if there were such evaluations.
-    """
-    counts = {}
-    for curve in (curve_files.TRAIN, curve_files.DEV):
-        labels = fingerprints.labels(curve)
-        path = curve_files.csv_path(output_dir, curve)
-        try:
-            counts[curve] = curve_files.label_rows(
-                path, labels if before == now else dict.fromkeys(labels, curve_files.UNKNOWN)
-            )
-        except OSError as error:
-            raise T2TError(f"cannot write {path}: {error.strerror or error}") from error
-    if not counts[curve_files.DEV]:
-        return []
-    consequence = f"taken to be measured on {now}" if before == now else "not compared with later ones"
-    return [f"dev.csv: {counts[curve_files.DEV]} evaluations do not name their data: {consequence}"]

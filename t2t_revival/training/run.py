@@ -104,8 +104,7 @@ class Run:
         if not path.exists():
             raise T2TError(f"no trained model in {output_dir}: {TRAIN_OR_GIVE}")
         fields = dataclasses.fields(cls)
-        defaults = {field.name: field.default for field in fields if field.default is not dataclasses.MISSING}
-        values = {**defaults, **checked_json.load(path, HINT)}
+        values = checked_json.load(path, HINT)
         types = {field.name: str(field.type).partition("[")[0] for field in fields}
         if {name: type(value).__name__ for name, value in values.items()} != types:
             raise T2TError(f"{path}: corrupt, its fields are not {', '.join(types)}; {HINT}")
@@ -221,8 +220,7 @@ def check_same(output_dir: Path, run: Run, hparams: HParams) -> None:
             )
     known = before.architecture()
     for field, new in hparams.architecture().items():
-        old = known.get(field, new)
-        if old != new:
+        if (old := known[field]) != new:
             raise T2TError(f"{output_dir} holds a model with {field}={old}, not {new}: {ANOTHER}")
 
 

@@ -111,7 +111,7 @@ def test_a_line_with_fewer_outputs_has_empty_ones_behind_them(address, server, t
     (tmp_path / "in").write_text("one\n\ntwo\n")
     outputs = np.array([[b"A", b"B"], [b"", b""], [b"C", b""]], object)
     scores = np.float32([[-1.0, -2.0], [0.0, -1e9], [-1.0, -1e9]])
-    server.predict = lambda *_: {"outputs": outputs, "scores": scores}
+    server.predict = lambda *_: {"outputs": outputs, "scores": scores, "truncated": np.zeros(3, bool)}
     options = "--decode_hparams=beam_size=2,return_beams=True"
     for more, expected in (
         ("", "A\tB\n\nC\t\n"),
