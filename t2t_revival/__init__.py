@@ -1,17 +1,13 @@
 """The Transformer of "Attention Is All You Need", as tensor2tensor offered it, on Keras 3.
 
 The names in `__all__` are the public ones. Each is imported when it is first used, so that TensorFlow is only
-where one of them needs it.
+where one of them needs it. Importing the package changes nothing else in the process.
 """
 
 from importlib import import_module
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-from t2t_revival.utils.keras_config import check_at_import
-from t2t_revival.utils.native_log import quiet_tensorflow
-from t2t_revival.utils.streams import reserve_descriptors
 
 if TYPE_CHECKING:
     from t2t_revival import registry
@@ -77,10 +73,6 @@ __path__.append(str(Path(__file__).absolute().parents[1]))
 for _part in _PARTS:  # else those of another checkout, which is installed, would be taken
     if not (_spec := PathFinder.find_spec(f"{__name__}.{_part}", __path__)) or not _spec.origin:
         raise ImportError(f"no {_part} in {__path__[0]} or beside it: copy the whole checkout, or install it")
-
-reserve_descriptors()
-quiet_tensorflow()
-check_at_import()
 
 if not TYPE_CHECKING:  # else any name would be one for type checkers
 

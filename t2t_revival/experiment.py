@@ -11,7 +11,6 @@ from t2t_revival.data.metadata import dropped
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import T2TError
-from t2t_revival.evaluation.background_evaluator import BackgroundEvaluator
 from t2t_revival.evaluation.checkpoint_scores import settings_fingerprint
 from t2t_revival.evaluation.decoded import tokenizer_setting
 from t2t_revival.evaluation.split_scores import SplitScores
@@ -22,7 +21,6 @@ from t2t_revival.problems.text_problems import Text2TextProblem
 from t2t_revival.training import curve_files
 from t2t_revival.training.checkpoints.directory import file_name
 from t2t_revival.training.engines.engine import make_engine
-from t2t_revival.training.evaluator import Evaluator
 from t2t_revival.training.events import NoteEvent, OnEvent, ignore_event
 from t2t_revival.training.lock import output_dir_lock
 from t2t_revival.training.loop import Result, Training, TrainingData, new_model
@@ -42,8 +40,7 @@ class Experiment:
         hparams: of model and optimizer.
         hparams_set: the name of the set that `hparams` started from.
         data_dir: folder of the problem's data.
-        config: of the run; its output_dir gets everything that is written. With `eval_async` a script that
-            defines the problem itself runs it under `if __name__ == "__main__":`: another process imports it.
+        config: of the run; its output_dir gets everything that is written.
         decoded_sentences: dev sentences that an evaluation decodes. With 0 none are decoded.
         auto_batch_size: whether a new run takes the largest `batch_size` that fits the devices' memory.
 
@@ -112,22 +109,23 @@ class Experiment:
             config = self._config_for(run, vocabularies)
             if not chief:
                 return Training(data, hparams, config, engine=engine).run()
-            evaluator = self._evaluator(run, hparams, vocabularies, on_event)
-            training = Training(data, hparams, config, evaluator, on_event, engine)
+            dev_scores = self._dev_scores(run, hparams, vocabularies)
+            training = Training(data, hparams, config, dev_scores, on_event, engine)
             for note in self._notes(training, run, hparams, data.fingerprints):
                 on_event(NoteEvent(note))
             save_run(output_dir, run, hparams, *(vocabulary.path for vocabulary in vocabularies.all))
             return training.run()
 
-    def _evaluator(
-        self, run: Run, hparams: HParams, vocabularies: Vocabularies, on_event: OnEvent
-    ) -> Evaluator:
-        problem, data_dir, sentences = self.problem, self.data_dir, self.decoded_sentences
-        if self.config.eval_async:
-            return BackgroundEvaluator(self.config.output_dir, problem, data_dir, sentences, on_event)
-        options, parallel = DecodeHParams.parse("", run.decode_hparams), self.config.num_parallel_batches
-        return Evaluator(
-            SplitScores(problem, DEV, data_dir, hparams, vocabularies, options, sentences, parallel)
+    def _dev_scores(self, run: Run, hparams: HParams, vocabularies: Vocabularies) -> SplitScores:
+        return SplitScores(
+            self.problem,
+            DEV,
+            self.data_dir,
+            hparams,
+            vocabularies,
+            DecodeHParams.parse("", run.decode_hparams),
+            self.decoded_sentences,
+            self.config.num_parallel_batches,
         )
 
     def _config_for(self, run: Run, vocabularies: Vocabularies) -> RunConfig:
@@ -149,7 +147,7 @@ class Experiment:
         )
 
     def _notes(self, training: Training, run: Run, hparams: HParams, fingerprints: Fingerprints) -> list[str]:
-        """Notes for the user on resumption, changes and dropped pairs; labels curves of earlier versions."""
+        """Notes for the user on resumption, changes and dropped pairs."""
         notes = []
         if training.start.step:
             notes.append(f"resuming from {file_name(training.start.step)} (step {training.start.step})")
@@ -171,7 +169,6 @@ class Experiment:
         stored_dir = Run.load(output_dir).data_dir
         notes = changed_hparams(HParams.load(output_dir), hparams)
         notes += _data_change(training, stored_dir, run.data_dir, fingerprints)
-        notes += _label_curves(output_dir, fingerprints, stored_dir, run.data_dir)
         evaluations = curve_files.read_segments(output_dir, curve_files.DEV, "loss")
         if evaluations and evaluations[-1].measured_on != fingerprints.dev:
             notes.append("dev data has changed: earlier scores in dev.csv are not compared with later ones")
@@ -201,25 +198,3 @@ def _data_change(training: Training, before: str, now: str, fingerprints: Finger
     if before != now:
         return [f"data: {before} -> {now}" + (", the same training data" if old == new else "")]
     return []
-
-
-def _label_curves(output_dir: Path, fingerprints: Fingerprints, before: str, now: str) -> list[str]:
-    """Labels curve rows of earlier versions, which lack the fingerprints of their data.
-
-    If the data_dir is the same, they get those of its data, else none that could be compared. The result is a
-    note if there were such evaluations.
-    """
-    counts = {}
-    for curve in (curve_files.TRAIN, curve_files.DEV):
-        labels = fingerprints.labels(curve)
-        path = curve_files.csv_path(output_dir, curve)
-        try:
-            counts[curve] = curve_files.label_rows(
-                path, labels if before == now else dict.fromkeys(labels, curve_files.UNKNOWN)
-            )
-        except OSError as error:
-            raise T2TError(f"cannot write {path}: {error.strerror or error}") from error
-    if not counts[curve_files.DEV]:
-        return []
-    consequence = f"taken to be measured on {now}" if before == now else "not compared with later ones"
-    return [f"dev.csv: {counts[curve_files.DEV]} evaluations do not name their data: {consequence}"]

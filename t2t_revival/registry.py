@@ -48,12 +48,6 @@ _HPARAMS: dict[str, Callable[[], HParams]] = {}
 _SCHEDULE_FACTORS: dict[str, ScheduleFactor] = {}
 _PACKAGES: dict[str, Path] = {}  # folders of imported users' packages, by name
 _importing = ""  # the user's package that is being imported
-RENAMED_METHODS = {  # of problems written for version 0.1
-    "prepare": "preprocess",
-    "finish": "postprocess",
-    "target": "encode_target",
-    "drawn": "render",
-}
 PORTING = (
     "tensor2tensor's names are in t2t_revival: registry, HParams, Text2TextProblem; "
     "see docs/from_tensor2tensor.md"
@@ -69,19 +63,13 @@ def register_problem(cls: ProblemType) -> ProblemType:
     """Class decorator: registers a `Problem` under its class name in snake_case.
 
     Raises:
-        T2TError: another class has this name, or a method has its name of version 0.1.
+        T2TError: another class has this name.
     """
     if not isinstance(cls, type):
         raise T2TError(
             "register_problem takes a class, whose name is the problem's: @registry.register_problem"
         )
     name = snake_case(cls.__name__)
-    for old, new in RENAMED_METHODS.items():
-        if callable(method := getattr(cls, old, None)):
-            raise T2TError(
-                f"problem {name!r} has a method {old}, which is called {new} since version 0.2 "
-                f"({place_of(method, cls)}); rename it to {new}"
-            )
     _add(_PROBLEMS, name, cls, "problem")
     return cls
 

@@ -1,46 +1,11 @@
-"""Curves of earlier versions, forked processes, and paths of a training."""
+"""Forked processes, and paths of a training."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from t2t_revival import Experiment, RunConfig, T2TError, registry
-from t2t_revival.training.curve_files import DEV, TRAIN, read_segments
 from t2t_revival.utils import forks
-from tests.contract.trainings import KINDS, Trainings
-
-
-def without_labels(path: Path) -> None:
-    """Takes the column that names the data out of a curve's file."""
-    header, *rows = [line.split(",") for line in path.read_text(encoding="utf-8").splitlines()]
-    place = header.index("data")
-    kept = [",".join(row[:place] + row[place + 1 :]) for row in (header, *rows)]
-    path.write_text("".join(f"{row}\n" for row in kept), encoding="utf-8")
-
-
-@pytest.mark.nightly
-@pytest.mark.slow
-def test_evaluations_of_earlier_versions(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """They are of today's data if the run was trained on the same folder."""
-    trainings, kind = Trainings(tmp_path), KINDS["from the seed"]
-    trainings.train(kind, "run", 1)
-    for step, source, said in (
-        (2, kind.source, "1 evaluations do not name their data: taken to be measured on "),
-        (3, kind.source, ""),
-        (4, "{}/talks", "3 evaluations do not name their data: not compared with later ones"),
-    ):
-        if said:
-            for curve in (DEV, TRAIN):
-                without_labels(tmp_path / "run" / f"{curve}.csv")
-        capsys.readouterr()
-        trainings.train(replace(kind, source=source), "run", step)
-        shown = capsys.readouterr().err
-        assert said in shown
-        assert bool(said) == ("do not name" in shown), "once, and for ever"
-        segments = read_segments(tmp_path / "run", DEV, "loss")
-        steps = [[row["step"] for row in segment.rows] for segment in segments]
-        assert steps == ([[1, 2, 3], [4]] if step == 4 else [list(range(1, step + 1))])
 
 
 def test_a_process_forked_from_one_that_computes_does_not_train(

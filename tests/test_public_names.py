@@ -32,6 +32,14 @@ def test_type_checkers_see_the_same_names() -> None:
     assert set(imported) <= set(dir(t2t_revival))
 
 
+def test_importing_the_package_changes_nothing_else() -> None:
+    state = "(dict(os.environ), [*sys.meta_path], [*warnings.filters], sorted(os.listdir('/proc/self/fd')))"
+    program = f"import os, sys, warnings; before = {state}; import t2t_revival; print(before == {state}"
+    assert run(f"{program}, [name for name in sys.modules if name.startswith('t2t')])") == (
+        "True ['t2t_revival']\n"
+    )
+
+
 def test_most_need_no_keras() -> None:
     light = sorted(set(t2t_revival.__all__) - WITH_KERAS)
     heavy = "[name for name in ('keras', 'tensorflow', 'jax', 'torch') if name in sys.modules]"

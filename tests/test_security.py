@@ -32,7 +32,6 @@ RUNS_CODE = ("eval", "exec", "load_model", "exec_module", "enable_unsafe_deseria
 DOORS = {
     ("registry.py", "exec_module"),
     ("workers.py", "pickle.loads"),
-    ("background_evaluator.py", "pickle.loads"),
 }  # --t2t_usr_dir; own worker processes
 
 

@@ -163,9 +163,9 @@ class BackTranslation(DecodedBlocks):
         if not (self.stored() and path.exists()):
             return None
         stored = checked_json.load(path, "remove it, and the corpus is made again")
-        written = stored.pop("checksums", {})  # which folders of earlier versions lack
+        written = stored.pop("checksums")
         for file in self.corpus_files:
-            if file.exists() and written.get(file.name) not in (None, checksum(file)):
+            if file.exists() and written[file.name] != checksum(file):
                 raise T2TError(
                     f"{file} has changed since it was written: {ANOTHER}, or remove {path}, and the corpus "
                     "is made again from the same outputs"

@@ -156,7 +156,6 @@ def _evaluate(
         say_skipped,
     ):
         if not rows:
-            names = [name for name in names if name in row.scores]  # chrF is new: not all tables have it
             names += [name for name in row.scores if "/" in name]  # of a mixture's corpora
             print("  ".join(["    step", *(f"{name:>10}" for name in names)]))
         rows.append(row)

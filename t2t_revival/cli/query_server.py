@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable
 from dataclasses import asdict
@@ -156,8 +155,6 @@ def _of_file(values: flags.FlagValues) -> bool:
 def _model(values: flags.FlagValues) -> client.Model:
     """Connects to the server, or loads the exported folder."""
     if values.saved_model:
-        if not values.debug:  # TensorFlow logs errors that are none; real ones are raised
-            os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
         tensorflow_setup.load_tensorflow(values)
         if not values.decode_from_file:
             tensorflow_setup.use_one_thread()

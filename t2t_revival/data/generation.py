@@ -384,7 +384,7 @@ class _Generation:
             splits[task.split] += self.shard_counts(task)
         if empty := [split for split, counts in splits.items() if not counts.examples]:
             raise T2TError(f"{self.source.name}: every pair of {empty[0]} has an empty side; add whole pairs")
-        if plan.origins and (change := plan.origins.change(self.source.files())):
+        if change := plan.origins.change(self.source.files()):
             raise self.changed_source(f"was read while it was written: {change}")
         plan = dataclasses.replace(plan, splits=splits)
         plan.save(metadata_path(self.data_dir, plan.name))

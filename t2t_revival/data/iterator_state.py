@@ -6,12 +6,6 @@ from dataclasses import dataclass, replace
 
 from t2t_revival.hparams.hparams import HParams
 
-EARLIER_SETTINGS = {
-    "subword_dropout": "0.0",
-    "subword_dropout_side": "both",
-    "mixture": "",
-    "num_buckets": "0",
-}  # of keys that lack them
 ORDER_SETTINGS = ("seed", "shards", "chunk", "mixture")  # which determine the order of an epoch's examples
 
 
@@ -22,7 +16,7 @@ class IteratorState:
     epoch: int = 0
     chunk: int = 0
     batch: int = 0  # micro-batches consumed of that chunk
-    cut: str = ""  # the `batching_key` of these batches; "" in checkpoints that did not store it
+    cut: str = ""  # the `batching_key` of these batches; "" before the first
 
 
 def batching_key(
@@ -61,8 +55,8 @@ def resume_from(state: IteratorState, key: str) -> tuple[IteratorState, str | No
     if not state.cut or not (state.chunk or state.batch):
         return resumed, None
     before, now = _settings(state.cut), _settings(key)
-    changed = [name for name in now if now[name] != before.get(name)]
-    changes = ", ".join(f"{name}={now[name]} instead of {before.get(name)}" for name in changed)
+    changed = [name for name in now if now[name] != before[name]]
+    changes = ", ".join(f"{name}={now[name]} instead of {before[name]}" for name in changed)
     note = f"batching has changed ({changes}): examples of this epoch"
     if any(name in ORDER_SETTINGS for name in changed):
         return replace(resumed, chunk=0, batch=0), f"{note} are repeated"
@@ -74,4 +68,4 @@ def resume_from(state: IteratorState, key: str) -> tuple[IteratorState, str | No
 
 def _settings(key: str) -> dict[str, str]:
     settings = (setting.partition("=") for setting in key.split())
-    return EARLIER_SETTINGS | {name: value for name, _, value in settings}
+    return {"mixture": ""} | {name: value for name, _, value in settings}

@@ -13,6 +13,7 @@ from typing import Any
 
 from t2t_revival.data.base_source import SPLITS, Source, choices_for, folder_files
 from t2t_revival.errors import T2TError
+from t2t_revival.utils import native_log
 from t2t_revival.utils.network import silent_hosts
 
 SPLIT_NAMES = (("train", ("train",)), ("dev", ("validation", "dev", "valid")), ("test", ("test",)))
@@ -132,8 +133,8 @@ class TfdsSource(LibrarySource):
 
     def pairs(self, split: str, start: int, stop: int) -> Iterator[tuple[str, str]]:
         """Implements `Source.pairs`; a line break inside a sentence becomes a space."""
-        import tensorflow_datasets as tfds
-
+        with native_log.quiet():  # also in a process that makes shards
+            tfds = _tensorflow_datasets()
         part = f"{self._split_names[split]}[{start}:{stop}]"
         for example in tfds.as_numpy(self._builder.as_dataset(split=part, shuffle_files=False)):
             sides = example.get("translation", example)
@@ -189,8 +190,8 @@ class TfdsSource(LibrarySource):
     @cached_property
     def _found(self) -> Any:
         """The library's builder of the set, which may not be on this machine."""
-        import tensorflow_datasets as tfds
-
+        with native_log.quiet():
+            tfds = _tensorflow_datasets()
         same = self._data_dir == os.environ.get("TFDS_DATA_DIR")  # false in a worker on another machine
         data_dir = {} if same else {"data_dir": self._data_dir}
         with self._loading(), self._hub():
@@ -277,3 +278,11 @@ class HuggingFaceSource(LibrarySource):
                 return datasets.load_dataset(str(self._folder))
             saved = datasets.load_from_disk(str(self._folder))
             return saved if isinstance(saved, dict) else {"train": saved}
+
+
+def _tensorflow_datasets() -> Any:
+    """Imports the library, and TensorFlow, which it would import later."""
+    import tensorflow  # noqa: F401
+    import tensorflow_datasets
+
+    return tensorflow_datasets

@@ -88,7 +88,7 @@ class Metadata:
     clean: bool = False  # whether train is cleaned
     weighted: bool = False  # whether examples of train have weights
     aligned: bool = False  # whether they have word alignments
-    origins: Origins | None = None  # what the source was; `None` in data of earlier versions
+    origins: Origins = field(default_factory=Origins)  # what the source was
     given_vocabularies: Origins = field(
         default_factory=Origins
     )  # the files that vocabularies were copied or extended from
@@ -144,11 +144,7 @@ class Metadata:
                     "generate the data again, in another --data_dir"
                 )
             splits = {split: SplitCounts.from_dict(counts) for split, counts in values["splits"].items()}
-            given = values.get("given_vocabularies")
-            recorded = {
-                "origins": values.get("origins") and Origins.from_dict(values["origins"]),
-                "given_vocabularies": Origins.from_dict(given) if given else Origins(),
-            }
+            recorded = {name: Origins.from_dict(values[name]) for name in ("origins", "given_vocabularies")}
             metadata = cls(**{**values, **recorded, "splits": splits})
             files = [made.name for made in metadata.vocabularies]
             names = (metadata.name, *metadata.pairs, *metadata.splits, *files)

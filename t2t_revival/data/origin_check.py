@@ -7,7 +7,6 @@ from pathlib import Path
 
 from t2t_revival.data.base_source import Source
 from t2t_revival.data.metadata import Metadata
-from t2t_revival.data.sources import SampleSource
 from t2t_revival.errors import T2TError
 
 REMEDY = "make it again by t2t-datagen with the same flags and --overwrite, or give another --data_dir"
@@ -22,15 +21,12 @@ def check_origins(data_dir: Path, metadata: Metadata, make_source: Callable[[], 
         make_source: returns that source; called only where it has something to compare.
 
     Returns:
-        A line on what cannot be checked, because it is not here or was not recorded; "" if all was checked.
+        A line on what cannot be checked, because it is not here; "" if all was checked.
 
     Raises:
         T2TError: a file of the source, its version, or a vocabulary that was given has changed.
     """
     made, known, name = f"{metadata.name} in {data_dir}", metadata.origins, metadata.source
-    if known is None:
-        note = f"{made} was made before its files were recorded: whether they have changed cannot be checked"
-        return "" if name.partition(",")[0] == SampleSource.name else note
     if change := metadata.given_vocabularies.change():
         raise T2TError(f"a vocabulary has changed since {made} was made with it: {change}; {REMEDY}")
     if not (known.files or known.version):

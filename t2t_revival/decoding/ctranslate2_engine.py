@@ -30,6 +30,7 @@ from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.training.checkpoints.directory import Checkpoint, restore_weights
 from t2t_revival.training.checkpoints.file import fingerprint
+from t2t_revival.utils import keras_config, native_log
 from t2t_revival.utils.forks import start_computing
 
 if TYPE_CHECKING:
@@ -139,7 +140,9 @@ class CTranslate2Engine:
         def convert(folder: Path) -> None:
             start_computing()
             os.environ.setdefault(MEMORY_AS_NEEDED, "true")
-            model = _load_model(checkpoint.path, self.hparams, self._vocabularies)
+            with native_log.quiet():
+                keras_config.import_keras()  # which CTranslate2 itself does not need
+                model = _load_model(checkpoint.path, self.hparams, self._vocabularies)
             write_ctranslate2(
                 model, self._vocabularies, positions, folder, vocabulary_map=self._vocabulary_map
             )

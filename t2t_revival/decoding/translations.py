@@ -31,7 +31,7 @@ class Translations:
         frequent: the most frequent target pieces, which all shortlists have; int32 [frequent].
         fingerprint: that of the `Vocabularies`.
         target_vocab_size: size of the target's own vocabulary; 0 where source pieces are target pieces too.
-        learned_from: fingerprint of the training data; "" in files of earlier versions.
+        learned_from: fingerprint of the training data.
     """
 
     best: np.ndarray
@@ -79,9 +79,13 @@ class Translations:
         try:
             with np.load(path, allow_pickle=False) as arrays:
                 known = {name: arrays[name] for name in arrays.files}
-            size = int(known.pop("target_vocab_size", 0))  # which earlier files lack
-            learned_from = str(known.pop("learned_from", ""))
-            found = cls(known["best"], known["frequent"], str(known["fingerprint"]), size, learned_from)
+            found = cls(
+                known["best"],
+                known["frequent"],
+                str(known["fingerprint"]),
+                int(known["target_vocab_size"]),
+                str(known["learned_from"]),
+            )
         except Exception as error:  # NumPy and zipfile raise many kinds for a corrupt file
             raise T2TError(f"{path}: corrupt; to learn it again, run {learning}") from error
         if found.fingerprint != fingerprint:

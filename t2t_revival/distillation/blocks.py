@@ -95,8 +95,7 @@ class DecodedBlocks(abc.ABC):
         path = self.folder / "origin.json"
         if not path.exists():
             return None
-        newer = dataclasses.asdict(DecodeHParams())  # options that an older version did not have, by default
-        stored = {**newer, **checked_json.load(path, f"restore a copy, or {self.another}")}
+        stored = checked_json.load(path, f"restore a copy, or {self.another}")
         for name, value in self.origin().items():
             if stored.get(name) != value:
                 decoded = any((self.folder / "decoded").glob("*.outputs"))

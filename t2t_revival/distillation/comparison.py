@@ -17,7 +17,6 @@ WARM_UP = 16  # sentences that are decoded before the time is taken
 SINGLE = 50  # sentences that are decoded one at a time
 MEGABYTE = 1e6
 FLOAT32 = 4  # bytes
-TOKENIZER = "BLEU's tokenizer"
 MODELS = TEACHER, STUDENT, GREEDY = "teacher", "student", "student, greedy"
 Splits = Mapping[str, tuple[Sequence[str], Sequence[str]]]  # inputs and references by split
 
@@ -44,7 +43,7 @@ def measure(translator: Translator, splits: Splits, target_lang: str = "") -> di
         found["sentences/s"] = len(inputs) / (time.perf_counter() - began)
         bleu = sacrebleu_score(outputs, list(references), target_lang=target_lang)
         found |= {f"{name} BLEU": bleu.score, f"{name} chrF": chrf_score(outputs, list(references)).score}
-        found[TOKENIZER] = bleu.tokenizer
+        found["BLEU's tokenizer"] = bleu.tokenizer
     found["ms per sentence"] = statistics.median(
         _seconds(translator, line) * 1000 for line in inputs[:: max(1, len(inputs) // SINGLE)][:SINGLE]
     )

@@ -135,7 +135,7 @@ class Runs:
             )
         evaluations = curve_files.read_segments(output_dir, curve_files.DEV, "perplexity")
         dev = data.data_fingerprint(DEV, self.data_dir)
-        if evaluations and evaluations[-1].measured_on not in ("", dev):
+        if evaluations and evaluations[-1].measured_on != dev:
             raise T2TError(
                 f"{output_dir} was evaluated on another dev split than {self.data_dir} has: {NEW_FOLDER}"
             )

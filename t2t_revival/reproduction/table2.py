@@ -203,14 +203,14 @@ def _seen(checkpoint: Path) -> tuple[Seen, int]:
     """Returns the data that a training consumed, and the devices of its last session."""
     _, meta = load(checkpoint, prefixes=())
     try:
-        seen = Seen(**meta["seen"])
+        seen, replicas = Seen(**meta["seen"]), meta["replicas"]
     except (KeyError, TypeError) as error:
         raise T2TError(
             f"{checkpoint} has no record of its training data: t2t-trainer did not write it"
         ) from error
     if not seen.examples:
         raise T2TError(f"{checkpoint} is of step 0: train the model first")
-    return seen, meta.get("replicas", 1)
+    return seen, replicas
 
 
 def _flops_of_training(kept: Kept, hparams: HParams, vocab_size: int, seen: Seen) -> float:

@@ -186,8 +186,7 @@ def translations(
     lines: Sequence[str], found: Columns, problem: Text2TextProblem | None = None
 ) -> Iterator[Translation]:
     """Yields the translation of each line; of a parser, trees over the line's words."""
-    all_truncated = found.get("truncated", [False] * len(lines))  # of older exports
-    rows = zip(lines, found["outputs"], found["scores"], all_truncated, strict=True)
+    rows = zip(lines, found["outputs"], found["scores"], found["truncated"], strict=True)
     for line, texts, scores, truncated in rows:
         outputs = [
             Output(text=_finished(line, text.decode("utf-8", "replace"), problem), score=round(score, 6))

@@ -298,16 +298,16 @@ def _request(
 
 
 def _outputs(response: Mapping[str, Any], lines: int, where: str) -> list[list[Output]]:
-    """Converts "outputs" and "scores", both [batch, n]; the score of padding becomes -inf."""
-    texts, scores = response.get("outputs", ()), response.get("scores", ())
-    if not (_is_table(texts, (str, bytes)) and _is_table(scores, (int, float))):
+    """Converts "outputs" and "scores", both [batch, n], and "truncated"; padding's score becomes -inf."""
+    texts, scores, truncated = (response.get(name, "") for name in ("outputs", "scores", "truncated"))
+    tables = _is_table(texts, (str, bytes)) and _is_table(scores, (int, float))
+    if not (tables and isinstance(truncated, list)):
         names = ", ".join(sorted(response)) or "nothing"
         raise T2TError(f"{where}: the response has {names}: not a model that t2t-exporter wrote")
-    if not len(texts) == len(scores) == lines or [*map(len, texts)] != [*map(len, scores)]:
+    if not len(texts) == len(scores) == len(truncated) == lines or [*map(len, texts)] != [*map(len, scores)]:
         raise T2TError(
             f"{where}: the response has {len(texts)} outputs and {len(scores)} scores for {lines} lines"
         )
-    truncated = response.get("truncated", [False] * lines)  # older exports do not tell
     results = [
         [
             Output(text_of(text), score if score > NO_OUTPUT else -math.inf, truncated=bool(cut))

@@ -40,7 +40,7 @@ def newer_note(version: Path) -> str:
     try:
         origin = checked_json.load(version / FILE_NAME, "")
         output_dir, step = Path(origin["output_dir"]), int(origin["newest_step"])
-    except (OSError, T2TError, KeyError, TypeError, ValueError):  # an export of an earlier version, or moved
+    except (OSError, T2TError):  # it was not made of a checkpoint
         return ""
     newest = _newest_step(output_dir) if origin["output_dir"] and output_dir.is_dir() else 0
     if newest <= step:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -16,22 +16,16 @@ from t2t_revival.training.checkpoint_saver import CheckpointSaver
 from t2t_revival.training.curve_files import DEV, SMOOTHED, TRAIN
 from t2t_revival.training.curves import Curves
 from t2t_revival.training.engines.engine import Engine, StepLogs
-from t2t_revival.training.evaluator import Evaluator, Scored
-from t2t_revival.training.events import (
-    EvaluatedEvent,
-    NoteEvent,
-    OnEvent,
-    Scores,
-    StepEvent,
-)
+from t2t_revival.training.events import EvaluatedEvent, NoteEvent, OnEvent, Scores, StepEvent
+from t2t_revival.training.lora import merged
 from t2t_revival.training.run_config import RunConfig
-from t2t_revival.training.state import TrainingProgress, TrainingState
+from t2t_revival.training.state import TrainingProgress
 from t2t_revival.training.stopping import Stopping
 
 MAX_PENDING = 1000  # micro-batches that are started and not yet counted
-POLL_SECONDS = 0.2
-WAITING, INTERRUPTED = 1, 2  # states of a worker at the end; the highest one decides
 MAX_PENDING_OF_SEVERAL = 20  # updates, of workers that stop together
+
+Evaluate = Callable[[Any], Scores]
 
 
 class DivergedError(T2TError):
@@ -89,11 +83,11 @@ class Reporter:
         if progress.is_first:
             self._first_update_ended = self._began
 
-    def report_scores(self, scored: Scored) -> None:
+    def report_scores(self, scores: Scores, seconds: float) -> None:
         """Reports an evaluation; raises as `Curves.add`."""
         if self.curves:
-            self.curves.add(DEV, scored.step, scored.seen, scored.scores)
-        self.on_event(EvaluatedEvent(scored.step, scored.scores, scored.seconds))
+            self.curves.add(DEV, self.progress.step, self.progress.state.seen, scores)
+        self.on_event(EvaluatedEvent(self.progress.step, scores, seconds))
 
     def _seconds_left(self) -> float:
         """An estimate by the pace since the first update."""
@@ -112,7 +106,7 @@ class TrainingCallback:
         progress: counts.
         reporter: gets losses and scores.
         saver: saves checkpoints.
-        evaluator: measures dev scores; `None` leaves evaluations out.
+        evaluate: called with the model; returns its dev scores. `None` leaves evaluations out.
         stopping: says when to stop.
         engine: fetches the results of steps.
 
@@ -127,7 +121,7 @@ class TrainingCallback:
         progress: TrainingProgress,
         reporter: Reporter,
         saver: CheckpointSaver,
-        evaluator: Evaluator | None,
+        evaluate: Evaluate | None,
         stopping: Stopping,
         engine: Engine,
     ) -> None:
@@ -135,7 +129,7 @@ class TrainingCallback:
         self._progress = progress
         self._reporter = reporter
         self._saver = saver
-        self._evaluator = evaluator
+        self._evaluate = evaluate
         self._stopping = stopping
         self._engine = engine
         self._pending: list[StepLogs] = []  # of micro-batches whose results were not yet fetched
@@ -145,14 +139,9 @@ class TrainingCallback:
         self.scores: Scores = {}
         self.is_over = False
 
-    def evaluate_first(self, missed: TrainingState | None) -> bool:
-        """Evaluates a checkpoint of an earlier session, and returns whether more is to be trained.
-
-        `missed` is its state, `None` in a process that does not evaluate.
-        """
-        if missed:
-            self._ask_for_scores(missed)
-        self._take_scores()
+    def evaluate_first(self) -> bool:
+        """Evaluates the checkpoint of an earlier session, and returns whether more is to be trained."""
+        self._evaluate_model()
         self.is_over = self._decide_to_stop()
         return not self.is_over
 
@@ -163,30 +152,6 @@ class TrainingCallback:
         if not rest and self._is_due(updates):
             self.fetch()
             self.is_over = self._decide_to_stop()
-
-    def finish(self) -> None:
-        """Waits for scores that were asked for, until a signal to any process says to stop.
-
-        All workers must call it. Raises as an evaluation.
-        """
-        if not self._config.eval_async:
-            return
-        awaited = self._evaluator.awaited if self._evaluator else ()
-        if awaited and not self._stopping.is_interrupted:
-            steps = " and ".join(f"step {step}" for step in awaited)
-            self._reporter.on_event(NoteEvent(f"waiting for the dev scores of {steps}"))
-        while self._engine.all_reduce_max(self._waiting()) == WAITING:
-            time.sleep(POLL_SECONDS)
-            self._take_scores()
-        self._saver.prune()
-        if not self._stopping.reason:
-            self._stopping.agree_to_stop()
-
-    def _waiting(self) -> int:
-        """Returns whether this process waits for scores, or is interrupted: the highest number wins."""
-        if self._stopping.is_interrupted:
-            return INTERRUPTED
-        return WAITING if self._evaluator and self._evaluator.awaited else 0
 
     def fetch(self) -> None:
         """Waits for the updates that were started, and does what is due after the last.
@@ -223,8 +188,7 @@ class TrainingCallback:
             return True
         if self._engine.several:
             return updates >= MAX_PENDING_OF_SEVERAL
-        has_news = self._evaluator is not None and self._evaluator.has_news()
-        return has_news or self._saver.is_due() or self._stopping.has_reason
+        return self._saver.is_due() or self._stopping.has_reason
 
     def _count(self, logs: list[StepLogs]) -> bool:
         """Counts an update by its micro-batches' results, and returns whether it was done."""
@@ -248,8 +212,7 @@ class TrainingCallback:
                 self._engine.synchronize()
                 self._saver.save()
             if is_evaluated:
-                self._ask_for_scores(progress.state)
-            self._take_scores()
+                self._evaluate_model()
 
     def _after_skipped_update(self, losses: list[float], has_lower_scale: bool) -> None:
         """Counts an update that the optimizer skipped; its data is consumed all the same.
@@ -278,28 +241,23 @@ class TrainingCallback:
         counts = f"{in_a_row} in a row, {progress.skipped_updates} in all"
         self._reporter.on_event(NoteEvent(f"update {number} skipped: {fault} ({counts})"))
 
-    def _ask_for_scores(self, state: TrainingState) -> None:
-        if not self._evaluator:
-            return
-        saver = self._saver
-        self._evaluator.ask(saver.model, saver.path(state.step), state.step, state.seen)
-
-    def _take_scores(self) -> None:
-        """Reports the scores that are there, and keeps the best checkpoints.
+    def _evaluate_model(self) -> None:
+        """Measures and reports the scores of the last update; keeps its checkpoint if it is one of the best.
 
         Raises:
             T2TError: they cannot be measured, or written.
         """
-        if not (self._evaluator and self._evaluator.has_news()):
+        if not self._evaluate:
             return
-        self._saver.wait()  # it removes no checkpoint any more, before the best are kept
-        for scored in self._evaluator.take():
-            self.scores = scored.scores
-            event = self._saver.keep_best(scored.step, scored.scores)
-            self._reporter.report_scores(scored)
-            if event:
-                self._reporter.on_event(event)
-            self._stopping.on_scores(scored.step, scored.scores)
+        began, model, step = time.monotonic(), self._saver.model, self._progress.step
+        with model.optimizer.averaged_weights(), merged(model.adapters):
+            self.scores = self._evaluate(model)
+        seconds = time.monotonic() - began
+        event = self._saver.keep_best(step, self.scores)
+        self._reporter.report_scores(self.scores, seconds)
+        if event:
+            self._reporter.on_event(event)
+        self._stopping.on_scores(step, self.scores)
 
     def _decide_to_stop(self) -> bool:
         # All workers ask `stopping` at the same updates: the answer is a collective operation.

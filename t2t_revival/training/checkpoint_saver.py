@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,7 +28,6 @@ class CheckpointSaver:
     Arrays are copied at once, and written by a thread while training goes on.
 
     Attributes:
-        awaited: returns the steps of checkpoints that are not removed, since they are still to be evaluated.
         step: of the last checkpoint; 0 before the first.
     """
 
@@ -38,7 +37,6 @@ class CheckpointSaver:
     on_event: OnEvent
     chief: bool  # of several workers, the chief alone saves
     dev_labels: Mapping[str, str]  # fingerprints of the dev data, which comparable evaluations share
-    awaited: Callable[[], Collection[int]] = tuple
     step: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -85,20 +83,10 @@ class CheckpointSaver:
         self._writer.shutdown()
 
     def _write(self, step: int, arrays: Mapping[str, np.ndarray], meta: dict[str, Any]) -> Path:
-        path = self.path(step)
+        path = self.config.output_dir / checkpoints.file_name(step)
         checkpoints.save(path, arrays, meta)
-        self.prune()
+        checkpoints.prune(self.config.output_dir, self.config.keep_checkpoints)
         return path
-
-    def prune(self) -> None:
-        """Removes checkpoints that are neither among the newest nor awaited, in the process that saves."""
-        if not self.chief:
-            return
-        checkpoints.prune(self.config.output_dir, self.config.keep_checkpoints, self.awaited())
-
-    def path(self, step: int) -> Path:
-        """Returns the path of a checkpoint's file, which may not exist."""
-        return self.config.output_dir / checkpoints.file_name(step)
 
     def keep_best(self, step: int, scores: Scores) -> BestEvent | None:
         """Keeps the checkpoint of an update if its evaluation is one of the best.

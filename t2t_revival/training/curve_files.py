@@ -19,12 +19,11 @@ TRAIN, DEV = "train", "dev"
 DATA, DECODING = "data", "decoding"  # columns that hold fingerprints; all others hold numbers
 OF_ALL_CORPORA = ("perplexity", "accuracy")  # not measured of each corpus of a mixture
 TEACHER_FORCED = ("loss", "perplexity", "accuracy")  # all other dev scores are of decoded sentences
-SMOOTHED = "smoothed_loss"  # column of train.csv; earlier versions called it "loss"
+SMOOTHED = "smoothed_loss"  # column of train.csv
 LOWER_IS_BETTER = ("loss", "perplexity")
 STEEP = (
     0.1  # nats: a fall of the loss over the checkpoints of an average, above which it is worse than the last
 )
-UNKNOWN = "unknown"  # instead of the fingerprint of data that is gone
 
 
 @dataclass(frozen=True)
@@ -114,32 +113,6 @@ def drop_after(path: Path, step: int) -> None:
         table.write(kept)
     else:
         path.unlink(missing_ok=True)
-
-
-def rename_smoothed_losses(path: Path) -> None:
-    """Renames the column "loss" of a train.csv of earlier versions, which held the smoothed loss."""
-    table = CsvTable(path)
-    rows = table.rows()
-    if rows and SMOOTHED not in rows[0] and "loss" in rows[0]:
-        table.write(
-            {SMOOTHED if name == "loss" else name: cell for name, cell in row.items()} for row in rows
-        )
-
-
-def label_rows(path: Path, labels: Mapping[str, str]) -> int:
-    """Adds labels to the rows that an earlier version wrote without, and returns their number.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
-    table = CsvTable(path)
-    rows = [row for row in table.rows() if _is_complete(row)]
-    unlabelled = [row for row in rows if not row.get(DATA)]
-    for row in unlabelled:
-        row.update(labels)
-    if unlabelled:
-        table.write(rows)
-    return len(unlabelled)
 
 
 def _labels_and_numbers(output_dir: Path, curve: str) -> list[tuple[dict[str, str], dict[str, float]]]:

@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from t2t_revival.errors import T2TError
-from t2t_revival.training.curve_files import DEV, TRAIN, cell, csv_path, drop_after, rename_smoothed_losses
+from t2t_revival.training.curve_files import DEV, TRAIN, cell, csv_path, drop_after
 from t2t_revival.training.state import Seen
 from t2t_revival.utils.csv_table import CsvTable
 from t2t_revival.utils.score_events import ScoreEvents
@@ -37,7 +37,6 @@ class Curves:
         self._events: dict[str, ScoreEvents] = {}
         for curve in EVENT_FOLDERS:
             drop_after(csv_path(output_dir, curve), start_step)
-        rename_smoothed_losses(csv_path(output_dir, TRAIN))
 
     def __enter__(self) -> Curves:
         with self._translate_errors():

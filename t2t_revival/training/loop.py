@@ -15,23 +15,18 @@ from t2t_revival.data.iterator_state import IteratorState
 from t2t_revival.data.vocabulary.splits import Splits
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
-from t2t_revival.training.callback import (
-    DivergedError,
-    Reporter,
-    TrainingCallback,
-)
+from t2t_revival.training.callback import DivergedError, Evaluate, Reporter, TrainingCallback
 from t2t_revival.training.checkpoint_saver import CheckpointSaver
 from t2t_revival.training.checkpoints import best
 from t2t_revival.training.checkpoints import directory as checkpoints
-from t2t_revival.training.checkpoints.file import CorruptCheckpointError, verify
+from t2t_revival.training.checkpoints.file import CorruptCheckpointError
 from t2t_revival.training.compile import build_model, compile_model
 from t2t_revival.training.curve_files import DEV, TRAIN, comparable_rows
 from t2t_revival.training.curves import Curves
 from t2t_revival.training.engines.engine import Engine, accumulation, make_engine
-from t2t_revival.training.evaluator import Evaluator
 from t2t_revival.training.events import NoteEvent, OnEvent, Scores, ignore_event
 from t2t_revival.training.model import TrainingTransformer
-from t2t_revival.training.run import is_evaluation_due, lacks_evaluation, nothing_left
+from t2t_revival.training.run import lacks_evaluation, nothing_left
 from t2t_revival.training.run_config import RunConfig
 from t2t_revival.training.state import Fingerprints, Seen, TrainingProgress, TrainingState
 from t2t_revival.training.stopping import EARLY, EarlyStopping, Stopping
@@ -94,7 +89,8 @@ class Training:
         data: training data.
         hparams: of model and optimizer.
         config: of the run.
-        evaluator: measures scores on the dev split; `None` leaves evaluations out.
+        evaluate: called with the model; returns its scores on the dev split, such as {"loss": 1.2}. `None`
+            leaves evaluations out.
         on_event: called with each event.
         engine: devices; `None` makes that of `config` and Keras's backend.
 
@@ -111,12 +107,12 @@ class Training:
         data: TrainingData,
         hparams: HParams,
         config: RunConfig,
-        evaluator: Evaluator | None = None,
+        evaluate: Evaluate | None = None,
         on_event: OnEvent = ignore_event,
         engine: Engine | None = None,
     ) -> None:
         self._data, self._hparams, self._config = data, hparams, config
-        self._evaluator, self._on_event = evaluator, on_event
+        self._evaluate, self._on_event = evaluate, on_event
         self._engine = engine = engine or make_engine(config)
         set_random_seed(config.seed)
         self._accumulate = accumulation(hparams, engine.replicas)
@@ -124,8 +120,7 @@ class Training:
             self._model = self._build_model(engine.replicas)
             engine.prepare(self._model)
         self.start = self._resume()
-        self._missed = self._missed_evaluation()
-        self._evaluates_start = bool(engine.all_reduce_max(self._missed is not None))
+        self._evaluates_start = bool(engine.all_reduce_max(self._lacks_evaluation()))
         if self.start.step >= hparams.train_steps and not self._evaluates_start:
             raise nothing_left(config.output_dir, self.start.step, hparams.train_steps)
         self._batches = TrainingBatches(
@@ -159,29 +154,12 @@ class Training:
         path = output_dir / checkpoints.file_name(step)
         return TrainingState.from_meta(checkpoints.restore(self._model, path), path)
 
-    def _missed_evaluation(self) -> TrainingState | None:
-        """Returns the state of the checkpoint that this process must evaluate first, if there is one."""
-        config, evaluator, start = self._config, self._evaluator, self.start
-        if evaluator is None or not self._engine.chief:
-            return None
-        frequency, train_steps = config.eval_frequency, self._hparams.train_steps
-        steps = [start.step]
-        if not evaluator.waits:  # a training that stopped may have gone on after the checkpoint
-            stored = checkpoints.list_checkpoints(config.output_dir)
-            steps += [checkpoint.step for checkpoint in reversed(stored) if checkpoint.step < start.step]
-        due = next((step for step in steps if is_evaluation_due(step, train_steps, frequency)), 0)
-        if not lacks_evaluation(config.output_dir, due, train_steps, frequency):
-            return None
-        return start if due == start.step else self._state_of(due)
-
-    def _state_of(self, step: int) -> TrainingState | None:
-        """Returns the state of an earlier checkpoint; `None`, with a note, if it is corrupt."""
-        path = self._config.output_dir / checkpoints.file_name(step)
-        try:
-            return TrainingState.from_meta(verify(path, prefixes=()), path)
-        except CorruptCheckpointError as error:
-            self._on_event(NoteEvent(f"warning: {error.fault}, not evaluated"))
-            return None
+    def _lacks_evaluation(self) -> bool:
+        """Returns whether this process must evaluate the checkpoint before it trains."""
+        if self._evaluate is None or not self._engine.chief:
+            return False
+        config, train_steps = self._config, self._hparams.train_steps
+        return lacks_evaluation(config.output_dir, self.start.step, train_steps, config.eval_frequency)
 
     @property
     def note(self) -> str | None:
@@ -211,16 +189,12 @@ class Training:
         start = replace(self.start, data=fingerprints.train)
         with Curves(config.output_dir, start.step, labels) if chief else nullcontext() as curves:
             progress = TrainingProgress(start, self._batches, self._accumulate, self._hparams.train_steps)
-            evaluator = self._evaluator if chief else None
-            awaited = (lambda: evaluator.awaited) if evaluator else tuple
-            saver = CheckpointSaver(
-                config, self._model, progress, self._on_event, chief, labels[DEV], awaited
-            )
+            saver = CheckpointSaver(config, self._model, progress, self._on_event, chief, labels[DEV])
             reporter = Reporter(progress, curves, self._on_event)
             history = comparable_rows(config.output_dir, DEV, config.patience_score, labels[DEV])
             stopping = Stopping(EarlyStopping(config, history), self._engine)
-            collaborators = config, progress, reporter, saver, evaluator, stopping
-            callback = TrainingCallback(*collaborators, self._engine)
+            evaluate = self._evaluate if chief else None
+            callback = TrainingCallback(config, progress, reporter, saver, evaluate, stopping, self._engine)
             with stopping.handle_signals():
                 self._fit(callback, saver)
         if chief and stopping.reason == EARLY:
@@ -240,8 +214,7 @@ class Training:
         """Trains, and saves the last update, also after an error unless the weights may be spoilt."""
         engine = self._engine
         try:
-            if self._evaluates_start and not callback.evaluate_first(self._missed):
-                callback.finish()
+            if self._evaluates_start and not callback.evaluate_first():
                 return
             engine.start(self._batches)
             while not callback.is_over:
@@ -249,7 +222,6 @@ class Training:
             engine.synchronize()
             saver.save()
             saver.wait()
-            callback.finish()
         except Exception as error:
             spoilt = engine.is_worker_lost(error) or isinstance(error, DivergedError)
             if not spoilt and self._catch_up(callback):
@@ -259,8 +231,6 @@ class Training:
         finally:
             engine.stop()
             saver.close()
-            if self._evaluator:
-                self._evaluator.close()
 
     def _catch_up(self, callback: TrainingCallback) -> bool:
         """Counts the updates before an error, and returns whether the model has them."""

@@ -104,8 +104,7 @@ class Run:
         if not path.exists():
             raise T2TError(f"no trained model in {output_dir}: {TRAIN_OR_GIVE}")
         fields = dataclasses.fields(cls)
-        defaults = {field.name: field.default for field in fields if field.default is not dataclasses.MISSING}
-        values = {**defaults, **checked_json.load(path, HINT)}
+        values = checked_json.load(path, HINT)
         types = {field.name: str(field.type).partition("[")[0] for field in fields}
         if {name: type(value).__name__ for name, value in values.items()} != types:
             raise T2TError(f"{path}: corrupt, its fields are not {', '.join(types)}; {HINT}")
@@ -221,8 +220,7 @@ def check_same(output_dir: Path, run: Run, hparams: HParams) -> None:
             )
     known = before.architecture()
     for field, new in hparams.architecture().items():
-        old = known.get(field, new)
-        if old != new:
+        if (old := known[field]) != new:
             raise T2TError(f"{output_dir} holds a model with {field}={old}, not {new}: {ANOTHER}")
 
 
@@ -280,14 +278,8 @@ def lacks_evaluation(output_dir: Path, step: int, train_steps: int, eval_frequen
 
     `step` is the checkpoint's, or 0. With an `eval_frequency` of 0 only the last update is evaluated.
     """
-    return is_evaluation_due(step, train_steps, eval_frequency) and not has_point(output_dir, DEV, step)
-
-
-def is_evaluation_due(step: int, train_steps: int, eval_frequency: int) -> bool:
-    """Returns whether an update is one that a training evaluates; arguments as `lacks_evaluation`."""
-    if not 0 < step <= train_steps:
-        return False
-    return step == train_steps or bool(eval_frequency and step % eval_frequency == 0)
+    is_due = step == train_steps or bool(eval_frequency and step % eval_frequency == 0)
+    return 0 < step <= train_steps and is_due and not has_point(output_dir, DEV, step)
 
 
 def nothing_left(output_dir: Path, step: int, train_steps: int) -> T2TError:

@@ -36,7 +36,6 @@ class RunConfig:
         seed: seed of the weights, of dropout and of the order of the data.
         eval_frequency: updates between two evaluations, each with a checkpoint. With 0 only the last update
             is evaluated.
-        eval_async: measure dev scores by another process, on the CPU and in float32, while training goes on.
         save_seconds: seconds between two checkpoints besides these. With 0 there are none besides.
         max_nonfinite_steps: updates skipped in a row, since loss or gradients are not finite, after which
             training stops; at least 1.
@@ -61,7 +60,6 @@ class RunConfig:
     num_parallel_batches: int = 1
     seed: int = 1
     eval_frequency: int = 1000
-    eval_async: bool = False
     save_seconds: float = 600.0
     max_nonfinite_steps: int = 10
     keep_checkpoints: int = 20

@@ -63,7 +63,7 @@ class TrainingState:
         seen: data consumed, also by skipped updates.
         skipped_updates: updates that were not done because loss or gradients were not finite.
         overflows: updates that were not done because scaled gradients overflowed float16.
-        data: fingerprint of the training data; empty in checkpoints of earlier versions, and imported ones.
+        data: fingerprint of the training data; empty in imported checkpoints.
     """
 
     step: int = 0
@@ -88,8 +88,8 @@ class TrainingState:
         """
         try:
             position, seen = IteratorState(**meta["position"]), Seen(**meta["seen"])
-            counts = meta.get("left_out", 0), meta.get("overflows", 0)
-            return cls(meta["step"], position, seen, *counts, meta.get("data", ""))
+            skipped = meta.get("left_out", 0)  # which imported checkpoints do not have
+            return cls(meta["step"], position, seen, skipped, meta["overflows"], meta["data"])
         except (KeyError, TypeError) as error:
             raise T2TError(f"{path}: not a checkpoint from which a training can resume ({error})") from error
 

@@ -74,11 +74,6 @@ class Stopping:
         """True if this process has a reason to stop."""
         return self._own_reason is not None
 
-    @property
-    def is_interrupted(self) -> bool:
-        """True if a signal has come to this process."""
-        return self._own_reason not in (None, EARLY)
-
     @contextmanager
     def handle_signals(self) -> Iterator[None]:
         """Handles SIGINT, SIGTERM and SIGHUP: the first stops after this update, a second one at once.

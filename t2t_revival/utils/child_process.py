@@ -13,17 +13,17 @@ from typing import Any
 
 
 @contextmanager
-def without_main_script(*pickled: bytes) -> Iterator[None]:
+def without_main_script(pickled: bytes) -> Iterator[None]:
     """Context in which processes of `multiprocessing` are started that do not run the main script again.
 
     They would import it to find what it defines, and a script without `if __name__ == "__main__":` would do
     all its work in each of them. It is needed only where something that they get is defined in it.
 
     Args:
-        *pickled: what they get. Where it names something of the script, they import the script after all.
+        pickled: what they get. Where it names something of the script, they import the script after all.
     """
     main: dict[str, Any] = vars(sys.modules["__main__"])
-    if any(b"__main__" in content for content in pickled):
+    if b"__main__" in pickled:
         yield
         return
     hidden: dict[str, Any] = {name: main.pop(name) for name in ("__file__", "__spec__") if name in main}

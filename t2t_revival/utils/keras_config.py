@@ -1,4 +1,4 @@
-"""Keras's own configuration, KERAS_BACKEND and keras.json: checked, or chosen, at its first import.
+"""Keras's own configuration, KERAS_BACKEND and keras.json: checked and chosen where a command imports Keras.
 
 KERAS_BACKEND is the user's word: it is obeyed, or an error. keras.json is meant for other programs too: where
 its backend is not installed, or a command does not run with it, TensorFlow or JAX takes its place.
@@ -10,51 +10,30 @@ import importlib.util
 import json
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 from t2t_revival.errors import T2TError
-from t2t_revival.utils.import_hooks import wrap_import
 
 BACKEND = "KERAS_BACKEND"
 TENSORFLOW, JAX = "tensorflow", "jax"
 SUPPORTED = (TENSORFLOW, JAX)
-OF_KERAS = (*SUPPORTED, "torch", "numpy", "openvino")
 FLOATX, EPSILON = "float32", 1e-7  # Keras's defaults, for which this project is written
 KNOWN: dict[str, type | list[str]] = {  # values that Keras accepts in keras.json
     "floatx": ["float16", "float32", "float64"],
     "epsilon": float,
     "image_data_format": ["channels_first", "channels_last"],
 }
-
-
-class _Process:
-    """Facts of this process: whether it is a command, and the backend that it needs."""
-
-    is_command = False
-    needed: str | None = None
-
-
-def check_at_import() -> None:
-    """Checks the configuration when Keras is imported, or TensorFlow, whose copy of it reads keras.json."""
-    wrap_import("tensorflow", _with_valid_file)
-    wrap_import("keras", _with_valid_file)
-    wrap_import("keras", _configured)
-
-
-def own_process() -> None:
-    """Notes that this process is a command: values of keras.json that it cannot use are replaced."""
-    _Process.is_command = True
+_needed: str | None = None  # the only backend with which this command runs
 
 
 def need(backend: str) -> str | None:
-    """Notes the only backend with which this process runs; returns another one that the environment names."""
+    """Notes the only backend with which this command runs; returns another one that the environment names."""
+    global _needed
     asked = os.environ.get(BACKEND) or backend
     _check_supported(asked)
-    is_new, _Process.needed = _Process.needed != backend, backend
+    is_new, _needed = _needed != backend, backend
     return asked if is_new and asked != backend else None
 
 
@@ -69,6 +48,46 @@ def backend() -> str:
     name = _choose()
     _check_supported(name)
     return name
+
+
+def import_keras() -> None:
+    """Imports Keras with the chosen backend and the precision that this project needs.
+
+    The environment is as before then, for the processes that this one starts. A Keras that is there already
+    stays as it is. It comes before TensorFlow, which would import Keras as keras.json has it.
+
+    Raises:
+        T2TError: the backend does not run the models of this project, or is not installed, or does not start.
+    """
+    if "keras" in sys.modules:
+        return
+    _in_file()  # which Keras reads, whatever the environment says
+    name, before = _choose(), os.environ.get(BACKEND)
+    _check_supported(name)
+    if not importlib.util.find_spec(name):
+        raise T2TError(f"{BACKEND}={name}: {name} is not installed: pip install {name}")
+    os.environ[BACKEND] = name
+    try:
+        keras = _keras()
+    except Exception as error:
+        fault = " ".join(str(error).split())
+        raise T2TError(
+            f"Keras does not start with its backend {name}: {fault}; look at {config_file()} and at the "
+            "variables KERAS_*"
+        ) from error
+    finally:
+        if before is None:
+            del os.environ[BACKEND]
+        else:
+            os.environ[BACKEND] = before
+    keras.config.set_floatx(FLOATX)
+    keras.config.set_epsilon(EPSILON)
+
+
+def _keras() -> ModuleType:
+    import keras
+
+    return keras
 
 
 def check_usable() -> None:
@@ -96,13 +115,13 @@ def config_file() -> Path:
 
 
 def _choose() -> str:
-    """Returns the backend that the process needs, or the environment or keras.json asks for."""
-    asked = _Process.needed or os.environ.get(BACKEND)
+    """Returns the backend that the command needs, or the environment or keras.json asks for."""
+    asked = _needed or os.environ.get(BACKEND)
     if asked:
         return asked
     in_file = str(_in_file().get("backend", TENSORFLOW))
-    names = [name for name in (in_file, *SUPPORTED) if name in SUPPORTED or not _Process.is_command]
-    return next(filter(_is_installed, names), in_file)
+    names = [name for name in (in_file, *SUPPORTED) if name in SUPPORTED]
+    return next(filter(importlib.util.find_spec, names), in_file)
 
 
 def _in_file() -> dict[str, Any]:
@@ -131,49 +150,9 @@ def _in_file() -> dict[str, Any]:
     return values
 
 
-def _is_installed(name: str) -> bool:
-    return name in OF_KERAS and importlib.util.find_spec(name) is not None
-
-
 def _check_supported(name: str) -> None:
     if name not in SUPPORTED:
         raise T2TError(
             f"{BACKEND}={name}: models run with {' or '.join(SUPPORTED)}: set {BACKEND} to one of them, "
             "before Keras is imported"
         )
-
-
-@contextmanager
-def _with_valid_file(module: ModuleType) -> Iterator[None]:
-    _in_file()
-    yield
-
-
-@contextmanager
-def _configured(module: ModuleType) -> Iterator[None]:
-    """Imports Keras with the chosen backend, and in a command with the precision that it needs.
-
-    The environment is as before then, for the processes that this one starts.
-    """
-    name, before = _choose(), os.environ.get(BACKEND)
-    if _Process.is_command:
-        _check_supported(name)
-    if name in OF_KERAS and not _is_installed(name):
-        raise T2TError(f"{BACKEND}={name}: {name} is not installed: pip install {name}")
-    os.environ[BACKEND] = name
-    try:
-        yield
-    except Exception as error:
-        fault = " ".join(str(error).split())
-        raise T2TError(
-            f"Keras does not start with its backend {name}: {fault}; look at {config_file()} and at the "
-            "variables KERAS_*"
-        ) from error
-    finally:
-        if before is None:
-            del os.environ[BACKEND]
-        else:
-            os.environ[BACKEND] = before
-    if _Process.is_command:
-        module.config.set_floatx(FLOATX)
-        module.config.set_epsilon(EPSILON)

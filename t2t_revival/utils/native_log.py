@@ -12,11 +12,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
-from types import ModuleType
 from typing import BinaryIO
-
-from t2t_revival.utils.import_hooks import wrap_import
 
 LEVEL = "TF_CPP_MIN_LOG_LEVEL"  # 0: all, 1: no INFO, 2: no WARNING, 3: no ERROR
 DEFAULT_LEVEL = "2"
@@ -25,7 +21,6 @@ CHATTER = re.compile(
     rb"|[IW]\d{4} |\d{4}-\d\d-\d\d [\d:.]+: [IW] |\S+\.cc\(\d+\) LOG\(INFO\) "
     rb"|E\d{4} .*(failed call to cuInit|Unable to register cu\w+ factory|oneDNN supports DT_INT64 only)"
 )
-GPU_DRIVERS = (Path("/proc/driver/nvidia"), Path("/dev/dxg"), Path("/dev/kfd"))  # NVIDIA's, WSL's, AMD's
 
 
 @contextmanager
@@ -63,20 +58,3 @@ def _end(stderr: int, written: BinaryIO, everything: bool = False) -> None:
     lines = [line for line in written if everything or not CHATTER.match(line)]
     with suppress(OSError), open(2, "wb", buffering=0, closefd=False) as file:  # such as a full disk
         file.write(b"".join(lines))
-
-
-def quiet_tensorflow() -> None:
-    """Sets TensorFlow's log level, where the environment has none, and filters the messages of its import.
-
-    Without a GPU's driver, GPUs are searched during the import: later, the failure would be logged.
-    """
-    os.environ.setdefault(LEVEL, DEFAULT_LEVEL)
-    wrap_import("tensorflow", _quietly)
-
-
-@contextmanager
-def _quietly(module: ModuleType) -> Iterator[None]:
-    with quiet():
-        yield
-        if not any(driver.exists() for driver in GPU_DRIVERS):
-            module.config.list_physical_devices()

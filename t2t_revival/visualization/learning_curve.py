@@ -7,7 +7,7 @@ from typing import Any
 
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.checkpoint_scores import Evaluation
-from t2t_revival.training.curve_files import DEV, SMOOTHED, TRAIN, Segment, read_curve, read_segments
+from t2t_revival.training.curve_files import DEV, TRAIN, Segment, read_segments
 from t2t_revival.visualization.png import png_figure
 
 FILE_NAME = "learning_curve.png"
@@ -24,18 +24,13 @@ def draw_learning_curve(output_dir: Path, title: str) -> Path:
     Raises:
         T2TError: there is no curve.
     """
-    train = read_curve(output_dir, TRAIN)
-    if not train:
+    segments = read_segments(output_dir, TRAIN, "loss")
+    if not segments:
         raise T2TError(f"{output_dir} has no learning curve ({TRAIN}.csv)")
     path = output_dir / FILE_NAME
     with png_figure(path, *SIZE) as figure:
         loss_axes = figure.add_subplot()
-        segments = read_segments(output_dir, TRAIN, "loss")
         lines = _draw_segments(loss_axes, segments, "loss", "", TRAIN_COLOUR, "train loss")
-        if smoothed := [row for row in train if "loss" not in row]:  # written by an earlier version
-            lines += loss_axes.plot(
-                *_points(smoothed, SMOOTHED), ":", color=TRAIN_COLOUR, label="train loss, label-smoothed"
-            )
         segments = read_segments(output_dir, DEV, "loss")
         lines += _draw_segments(loss_axes, segments, "loss", "o", DEV_COLOUR, "dev loss")
         loss_axes.set_xlabel("target tokens (millions)")

@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-import shutil
 import socket
 import threading
 import time
@@ -12,7 +11,9 @@ from pathlib import Path
 import pytest
 import serve_load
 
-OLD_MODEL = Path(__file__).parents[1] / "compatibility" / "translate_ende_0.1" / "saved_model"
+from tests.support import commands
+
+OUTPUT_DIR = Path(__file__).parents[1] / "contract" / "models" / "pieces"
 ANSWER = b'{"translations": []}'
 
 
@@ -94,7 +95,7 @@ def test_requests_come_at_the_rate_that_is_asked_for():
 @pytest.mark.slow
 @pytest.mark.nightly
 def test_all_measurements(tmp_path, capsys):
-    shutil.copytree(OLD_MODEL, tmp_path / "export" / "1")
+    commands.run("t2t-exporter", f"--output_dir={OUTPUT_DIR}", f"--export_dir={tmp_path / 'export'}")
     (tmp_path / "lines").write_text("the dog sleeps\n" * 64)
     flags = [f"--saved_model={tmp_path / 'export'}", f"--inputs={tmp_path / 'lines'}", "--clients=1,4"]
     flags += ["--rounds=1", "--seconds=0.5", "--swaps=2", "--soak_minutes=0.05"]

@@ -35,7 +35,7 @@ def scored(monkeypatch):
             scores = {"loss": 10.0 / step, "perplexity": 2.0, "accuracy": 0.5}
             if not self.decoded:
                 return scores, []
-            return {**scores, "bleu": float(step)}, [f"output {n} of {step}" for n in range(5)]
+            return {**scores, "bleu": float(step), "chrf": 50.0}, [f"output {n} of {step}" for n in range(5)]
 
     monkeypatch.setattr(split_scores, "CheckpointScores", Scores)
     return names
@@ -96,7 +96,7 @@ def test_table_picture_and_best(out, scored, capsys, write_checkpoint):
     assert "scoring model.ckpt-12.npz, 2 to go, about" in shown.err
     assert "scoring averaged/model.ckpt-12.npz, 1 to go, about" in shown.err
     lines = shown.out.splitlines()
-    assert lines[1].split() == ["7", "1.429", "2", "0.5", "7"]
+    assert lines[1].split() == ["7", "1.429", "2", "0.5", "7", "50"]
     assert lines[3].split()[-1] == "average"
     assert f"table    {out / 'eval-dev.csv'}" in lines
     assert (out / "eval-dev.png").read_bytes().startswith(b"\x89PNG")

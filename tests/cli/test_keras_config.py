@@ -103,15 +103,3 @@ def test_python_says_what_to_set(folder, code):
     status, said = python(folder, code, KERAS_HOME=keras_json(folder, floatx="float16"))
     assert status == 1
     assert "T2TError: Keras's floatx is float16, by" in said.splitlines()[-1]
-
-
-def test_python_says_what_is_not_installed(folder):
-    status, said = python(folder, LOAD, KERAS_BACKEND="openvino")
-    assert status == 1
-    assert said.splitlines()[-1].endswith(
-        "KERAS_BACKEND=openvino: openvino is not installed: pip install openvino"
-    )
-
-
-def test_python_takes_an_installed_backend_in_place_of_that_of_keras_json(folder):
-    assert python(folder, LOAD, KERAS_HOME=keras_json(folder, backend="openvino"))[0] == 0

@@ -74,7 +74,10 @@ def test_a_closed_input_is_an_error(files):
 
 
 def test_closed_descriptors_are_taken_by_no_other_file(tmp_path):
-    code = "import os, t2t_revival; print(*(os.readlink(f'/proc/self/fd/{n}') for n in (0, 2)))"
+    code = (
+        "import os, t2t_revival.cli.bleu as bleu; bleu.main(['t2t-bleu', '--nothing']); "
+        "print(*(os.readlink(f'/proc/self/fd/{n}') for n in (0, 2)))"
+    )
     done = subprocess.run(
         ["bash", "-c", f'exec "{sys.executable}" -c "{code}" <&- 2>&-'], capture_output=True, text=True
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from importlib.util import find_spec
 from typing import Any
 
@@ -13,8 +14,10 @@ from tests.contract.trainings import (
     CONTRACT,
     CURVES,
     KINDS,
+    RESUMED,
     STEPS,
     STOP,
+    STORED,
     Trainings,
     curve,
     last_arrays,
@@ -23,7 +26,6 @@ from tests.contract.trainings import (
 
 pytestmark = pytest.mark.slow
 needs_jax = pytest.mark.skipif(not find_spec("jax"), reason="needs JAX")
-RESUMED = "subword dropout"  # with all random numbers that a training draws, and moving averages
 WITH_JAX = ("accumulated", "mixture", "guided alignment", "weighted sentences")  # no random numbers
 
 
@@ -73,6 +75,13 @@ def test_a_training_resumed_in_the_middle_ends_with_the_same_bits(
     assert found.keys() == expected.keys()
     for name in expected.keys() - {"meta"}:  # which has the time
         np.testing.assert_array_equal(found[name], expected[name], err_msg=name)
+
+
+def test_a_stored_training_resumes_to_the_same_end(trainings: Trainings, contract: dict[str, Any]) -> None:
+    shutil.copytree(STORED, trainings.folder / "stored")
+    found = result(trainings.train(KINDS[RESUMED], "stored"))
+    found["dev"] = found["dev"][1:]  # the first is of the end of the stored part
+    assert_agrees(found, contract[RESUMED])
 
 
 @needs_jax

@@ -26,6 +26,7 @@ from tests.support.processes import Process
 CONTRACT = Path(__file__).with_name("trainings.json")
 TREE_PIECES = Path(__file__).with_name("vocab.trees.spm")
 SUBTOKENS = "vocab.contract.subwords"
+STORED = Path(__file__).with_name("stored_training")
 STEPS, STOP = 20, 14  # updates; where an interrupted training stops, which is in the second epoch
 CHECKPOINT = f"model.ckpt-{STEPS}.npz"
 HPARAMS = {
@@ -83,6 +84,8 @@ KINDS = {
     "weighted sentences": Kind(source="{}/weighted"),
     "parser": Kind(source="{}/trees", starts=False),
 }
+
+RESUMED = "subword dropout"  # with all random numbers that a training draws, and moving averages
 
 
 class Trainings:

@@ -7,17 +7,31 @@ it stays; t2t-datagen has learned it from `write_corpora`'s trees, with --vocab_
 from __future__ import annotations
 
 import json
+import shutil
 import tempfile
 from pathlib import Path
 
-from tests.contract.trainings import CONTRACT, KINDS, Trainings, result
+from tests.contract.trainings import CONTRACT, KINDS, RESUMED, STOP, STORED, SUBTOKENS, Trainings, result
 
 
 def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         trainings = Trainings(Path(folder))
         results = {name: result(trainings.of_kind(name)) for name in KINDS}
+        store(trainings.train(KINDS[RESUMED], "stopped", STOP))
     CONTRACT.write_text(in_lines(results) + "\n", encoding="utf-8")
+
+
+def store(output_dir: Path) -> None:
+    """Keeps the files of an interrupted training from which a later version must resume it."""
+    shutil.rmtree(STORED, ignore_errors=True)
+    STORED.mkdir()
+    for name in ("hparams.json", "train.csv", "dev.csv", SUBTOKENS, f"model.ckpt-{STOP}.npz"):
+        shutil.copy(output_dir / name, STORED)
+    run = json.loads((output_dir / "run.json").read_text(encoding="utf-8"))
+    del run["checksum"]
+    run["data_dir"] = "data"
+    (STORED / "run.json").write_text(json.dumps(run, indent=2) + "\n", encoding="utf-8")
 
 
 def in_lines(value: object, indent: str = "") -> str:

@@ -1,6 +1,5 @@
 """Data whose source has changed since: noticed at the next start, and made again by `overwrite`."""
 
-import dataclasses
 import gzip
 import os
 import subprocess
@@ -11,7 +10,6 @@ import pytest
 
 from t2t_revival import T2TError, Text2TextProblem, registry, sample_corpus
 from t2t_revival.data.metadata import Metadata, metadata_path
-from t2t_revival.utils import checked_json
 from tests.support.line_corpus import snapshot, write_corpus
 
 
@@ -90,23 +88,6 @@ def test_a_corpus_that_is_not_here_cannot_be_checked(corpus, made):
     (note,) = problem(None).check_origins(made)
     assert note.startswith(f"{corpus} is not here: whether it has changed since")
     assert stages_of(problem(None), made) == [note, "verifying"]
-
-
-def test_data_of_before_the_record_goes_on_with_a_line(corpus, made):
-    path = metadata_path(made, "translate_ende")
-    old = dataclasses.asdict(Metadata.load(path))
-    for key in ("origins", "given_vocabularies", "clean", "weighted", "aligned", "corpora", "tags"):
-        del old[key]
-    for counts in old["splits"].values():
-        del counts["cleaned"]
-    checked_json.save(path, old)
-    edit(corpus / "train.en")
-    (note,) = problem(corpus).check_origins(made)
-    assert note == (
-        f"translate_ende in {made} was made before its files were recorded: whether they have changed cannot "
-        "be checked"
-    )
-    assert stages_of(problem(corpus), made) == [note, "verifying"]
 
 
 def test_an_unfinished_generation_notices_too(corpus, tmp_path):

@@ -1,6 +1,5 @@
 """Subword dropout: the same text in other tokens, with the probabilities of merges that are not made."""
 
-import dataclasses
 import io
 
 import pytest
@@ -126,17 +125,13 @@ def test_a_resumed_training_continues_at_the_exact_batch(data, place):
 
 
 def test_what_is_turned_on_or_off_begins_the_chunk_again(data):
-    """Keys of trainings of earlier versions are those without it."""
     settings = {"chunk": 60}.items()
     plain = data.batches(0.0, settings=settings)
     first_batches(plain, 7)
     place = plain.position(7)
-    earlier = dataclasses.replace(place, cut=place.cut.partition(" subword_dropout")[0])
-    assert data.batches(0.0, settings=settings, start=earlier).note is None
-    for start in (place, earlier):
-        resumed = data.batches(0.1, settings=settings, start=start)
-        assert "(subword_dropout=0.1 instead of 0.0)" in resumed.note
-        assert (resumed.position(0).chunk, resumed.position(0).batch) == (place.chunk, 0)
+    resumed = data.batches(0.1, settings=settings, start=place)
+    assert "(subword_dropout=0.1 instead of 0.0)" in resumed.note
+    assert (resumed.position(0).chunk, resumed.position(0).batch) == (place.chunk, 0)
 
 
 def test_probabilities_are_those_of_dropped_merges(tmp_path):

@@ -14,7 +14,6 @@ from t2t_revival.decoding.shards import Shard
 from t2t_revival.decoding.translations import Translations
 from t2t_revival.distillation.teacher_outputs import TeacherOutputs, read_pairs
 from t2t_revival.problems.text_problems import Finished
-from t2t_revival.utils import checked_json
 from tests.support.decoded_blocks import SOURCES, TARGETS, lines
 
 MakeOutputs = Callable[..., TeacherOutputs]
@@ -54,21 +53,6 @@ def test_the_nearest_output_is_kept_where_there_is_a_reference(
     outputs = make_outputs(monolingual=MONOLINGUAL[:1], nearest=True)
     outputs.decode(translator(), Shard())
     assert decoded_lines(outputs) == [*TARGETS, MONOLINGUAL[0].upper()]
-
-
-def test_a_folder_of_a_version_with_fewer_options(
-    make_outputs: MakeOutputs, translator: MakeTranslator
-) -> None:
-    outputs = make_outputs()
-    outputs.decode(translator(), Shard())
-    path = outputs.folder / "origin.json"
-    origin = checked_json.load(path, "")
-    del origin["early_stopping"]
-    checked_json.save(path, origin)
-    assert outputs.are_complete()
-    other = dataclasses.replace(outputs, options=DecodeHParams(beam_size=3, early_stopping=True))
-    with pytest.raises(T2TError, match="holds outputs with early_stopping=False, not True"):
-        other.are_complete()
 
 
 def test_nothing_to_decode(make_outputs: MakeOutputs, translator: MakeTranslator) -> None:

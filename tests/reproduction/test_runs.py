@@ -128,7 +128,6 @@ def test_a_run_measured_on_another_dev_split_is_no_row(tmp_path, monkeypatch) ->
     monkeypatch.setattr(Run, "load", lambda place: vocabulary)
     runs = Runs(tmp_path, CPU, FakeCommands(), "sample")
     path = runs.train_translator("base") / "dev.csv"
-    assert runs.train_translator("base") == path.parent, "rows of earlier versions do not say"
     header, *rows = path.read_text().splitlines()
     for fingerprint in ("aaaaaaaa", "bbbbbbbb"):
         path.write_text("\n".join([f"{header},data", *(f"{row},{fingerprint}" for row in rows)]))

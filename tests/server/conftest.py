@@ -71,7 +71,7 @@ class CapitalLetters:
         for line, count in zip(inputs["inputs"], counts, strict=True):
             outputs.append([line.upper().encode(), *[b"?"] * (count - 1), *[b""] * (max(counts) - count)])
             scores.append([-0.1 * (n + 1) for n in range(count)] + [NO_OUTPUT] * (max(counts) - count))
-        return {"outputs": outputs, "scores": scores}
+        return {"outputs": outputs, "scores": scores, "truncated": [False] * len(outputs)}
 
     @staticmethod
     def _signature(names):
@@ -93,7 +93,8 @@ class Parser(CapitalLetters):
 
     def predict(self, signature, inputs):
         trees = [f"(S {'XX ' * len(line.split())})S".encode() for line in inputs["inputs"]]
-        return {"outputs": [[tree] for tree in trees], "scores": [[-0.5] for _ in trees]}
+        scores, truncated = [[-0.5] for _ in trees], [False] * len(trees)
+        return {"outputs": [[tree] for tree in trees], "scores": scores, "truncated": truncated}
 
 
 class CapitalsInspector:

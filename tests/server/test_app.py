@@ -19,15 +19,17 @@ PREDICT = "/v1/models/capitals:predict"
 
 def test_predict_of_rows_and_columns(client):
     rows = client.post(PREDICT, json={"instances": ["a", "b"]})
-    assert rows.json() == {"predictions": [{"outputs": [text], "scores": [-0.1]} for text in "AB"]}
+    assert rows.json() == {
+        "predictions": [{"outputs": [text], "scores": [-0.1], "truncated": False} for text in "AB"]
+    }
     columns = client.post(PREDICT, json={"inputs": {"inputs": ["a"]}})
-    assert columns.json() == {"outputs": {"outputs": [["A"]], "scores": [[-0.1]]}}
+    assert columns.json() == {"outputs": {"outputs": [["A"]], "scores": [[-0.1]], "truncated": [False]}}
 
 
 def test_predict_with_options(client):
     request = {"signature_name": "translate_with_options", "instances": [{"inputs": "a", **OPTIONS, "n": 2}]}
     (answer,) = client.post(PREDICT, json=request).json()["predictions"]
-    assert answer == {"outputs": ["A", "?"], "scores": [-0.1, -0.2]}
+    assert answer == {"outputs": ["A", "?"], "scores": [-0.1, -0.2], "truncated": False}
 
 
 @pytest.mark.parametrize("kind", ["versions/2", "labels/stable"])

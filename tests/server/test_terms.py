@@ -34,7 +34,11 @@ def check(monkeypatch, second, n=1):
     monkeypatch.setattr(terms, "aligned", details_of)
     options, calls = Options(terms={"dog": "Dackel"}, tag="<de>", n=n), []
     padding = [""] * (n - 1)
-    found = {"outputs": [[OTHER.encode()], [b"Dackel schl\xc3\xa4ft."]], "scores": [[-1.0], [-2.0]]}
+    found = {
+        "outputs": [[OTHER.encode()], [b"Dackel schl\xc3\xa4ft."]],
+        "scores": [[-1.0], [-2.0]],
+        "truncated": [False, False],
+    }
     for texts, scores in zip(found["outputs"], found["scores"], strict=True):
         texts += [b""] * len(padding)
         scores += [NO_OUTPUT] * len(padding)
@@ -48,6 +52,7 @@ def check(monkeypatch, second, n=1):
         return {
             "outputs": [[text.encode(), *[b""] * len(padding)]],
             "scores": [[-3.0, *[NO_OUTPUT] * len(padding)]],
+            "truncated": [False],
         }
 
     async def in_thread(function):

@@ -77,6 +77,7 @@ def test_padding_is_dropped(server):
         return {
             "outputs": outputs,
             "scores": np.float32([[-1, NO_OUTPUT], [0, NO_OUTPUT]]),
+            "truncated": np.zeros(2, bool),
         }
 
     server.model_server.predict = predict
@@ -188,8 +189,8 @@ def test_the_port_of_the_other_protocol(server):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"outputs": None}, "the response has scores: not a model that t2t-exporter wrote"),
-        ({"scores": None}, "the response has outputs: not a model"),
+        ({"outputs": None}, "the response has scores, truncated: not a model that t2t-exporter wrote"),
+        ({"scores": None}, "the response has outputs, truncated: not a model"),
         ({"outputs": np.float32([[1], [2]])}, "not a model that t2t-exporter wrote"),
         ({"outputs": np.array([[b"a"]], object)}, "1 outputs and 2 scores for 2 lines"),
         ({"scores": np.float32([[1, 1], [2, 2]])}, "for 2 lines"),

@@ -16,6 +16,7 @@ class Echo:
         return {
             "outputs": [[line] for line in inputs["inputs"]],
             "scores": [[-1.0] for _ in inputs["inputs"]],
+            "truncated": [False for _ in inputs["inputs"]],
         }
 
 

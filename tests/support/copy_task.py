@@ -17,10 +17,10 @@ import tensorflow as tf
 
 from t2t_revival import HParams, RunConfig
 from t2t_revival.cli.make_tf_configs import tf_configs
+from t2t_revival.training.callback import Evaluate
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.engines.engine import Engine, accumulation
 from t2t_revival.training.engines.tensorflow_engine import TensorFlowEngine, make_strategy
-from t2t_revival.training.evaluator import Evaluate, Evaluator
 from t2t_revival.training.events import OnEvent, StepEvent, ignore_event
 from t2t_revival.training.lock import output_dir_lock
 from t2t_revival.training.loop import Result, Training, TrainingData
@@ -43,15 +43,14 @@ def train(
     hparams: HParams,
     vocab_size: int,
     config: RunConfig,
-    evaluate: Evaluate | Evaluator | None = None,
+    evaluate: Evaluate | None = None,
     on_event: OnEvent = ignore_event,
 ) -> Result:
     """Runs a `Training` as an `Experiment` does: the chief holds the lock of output_dir."""
     engine = _engine(config)
     with output_dir_lock(config.output_dir) if engine.chief else nullcontext():
         data = TrainingData(shards, vocab_size)
-        evaluator = evaluate if isinstance(evaluate, Evaluator | None) else Evaluator(evaluate)
-        return Training(data, hparams, config, evaluator, on_event, engine).run()
+        return Training(data, hparams, config, evaluate, on_event, engine).run()
 
 
 @contextmanager

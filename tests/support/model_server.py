@@ -70,7 +70,8 @@ def echo(name, signature, inputs):
     lines = [line.decode() if isinstance(line, bytes) else line for line in inputs["inputs"]]
     n = max(inputs["n"]) if signature == "translate_with_options" else 1
     outputs = np.array([[line.upper().encode()] * n for line in lines], object)
-    return {"outputs": outputs, "scores": np.tile(np.float32([[-i for i in range(n)]]), (len(lines), 1))}
+    scores = np.tile(np.float32([[-i for i in range(n)]]), (len(lines), 1))
+    return {"outputs": outputs, "scores": scores, "truncated": np.zeros(len(lines), bool)}
 
 
 class ModelServer:

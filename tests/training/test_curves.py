@@ -9,12 +9,10 @@ from t2t_revival.training.curve_files import (
     DATA,
     DECODING,
     DEV,
-    SMOOTHED,
     TRAIN,
     best_row,
     comparable_rows,
     csv_path,
-    label_rows,
     read_curve,
     read_segments,
 )
@@ -79,27 +77,6 @@ def test_the_best_and_the_comparable_are_of_one_data(changed: Path) -> None:
     assert [row["step"] for row in comparable_rows(changed, DEV, "bleu", now)] == [5]
     best = {score: best_row(changed, score) for score in ("loss", "bleu", "f1")}
     assert [row and row["step"] for row in best.values()] == [2, 5, None]
-
-
-def test_rows_of_earlier_versions_get_labels_once(tmp_path: Path) -> None:
-    add(tmp_path, 0, (1, {"loss": 3.0}), (2, {"loss": 2.0}))
-    path = csv_path(tmp_path, DEV)
-    path.write_text(path.read_text(encoding="utf-8") + "3,3", encoding="utf-8")
-    assert label_rows(path, {DATA: "a"}) == 2
-    assert label_rows(path, {DATA: "b"}) == 0
-    assert [segment.measured_on for segment in read_segments(tmp_path, DEV, "loss")] == ["a"]
-    assert [row["step"] for row in read_curve(tmp_path, DEV)] == [1, 2]
-    assert label_rows(tmp_path / "none.csv", {DATA: "a"}) == 0
-
-
-def test_the_loss_of_earlier_versions_was_smoothed(tmp_path: Path) -> None:
-    header = "step,target_tokens,seconds,loss,learning_rate"
-    csv_path(tmp_path, TRAIN).write_text(f"{header}\n1,10,1.0,2.5,0.1\n", encoding="utf-8")
-    for step in (2, 3):
-        with Curves(tmp_path, step - 1) as curves:
-            curves.add(TRAIN, step, Seen(target_tokens=10 * step), {"loss": 3.0, SMOOTHED: 2.0})
-    rows = read_curve(tmp_path, TRAIN)
-    assert [(row.get("loss"), row[SMOOTHED]) for row in rows] == [(None, 2.5), (3.0, 2.0), (3.0, 2.0)]
 
 
 def test_a_line_cut_short_by_a_crash_is_passed_over(tmp_path: Path) -> None:

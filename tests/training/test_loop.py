@@ -15,7 +15,6 @@ from t2t_revival import RunConfig, T2TError
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.checkpoints.file import trained_on
 from t2t_revival.training.curve_files import DEV, TRAIN, read_curve
-from t2t_revival.training.evaluator import Evaluator
 from t2t_revival.training.events import EvaluatedEvent, SavedEvent, Scores, StepEvent
 from t2t_revival.training.loop import Training, TrainingData
 from t2t_revival.training.state import Fingerprints
@@ -72,8 +71,7 @@ def test_early_stopping_counts_scores_on_the_dev_data_of_now(shards: list[Path],
         losses = (first - n / 10 for n in count())
         training_data = TrainingData(shards, VOCAB, fingerprints=Fingerprints("train", data))
         hparams = HPARAMS.replace(train_steps=train_steps)
-        evaluator = Evaluator(lambda model: {"loss": next(losses)})
-        result = Training(training_data, hparams, config, evaluator).run()
+        result = Training(training_data, hparams, config, lambda model: {"loss": next(losses)}).run()
         return result.step, result.stopped_by
 
     assert stopped(2, 1.0, "a") == (2, None)

@@ -1,7 +1,6 @@
 """Files of an output_dir: another run is rejected, and a training that has nothing left to do."""
 
 import dataclasses
-import json
 from pathlib import Path
 
 import numpy as np
@@ -85,12 +84,6 @@ def test_in_the_other_direction_the_datas_inputs_are_the_models_targets(two: tup
     assert [*run.vocabularies] == [run.vocabulary, run.target_vocabulary]
     assert [*reverse.vocabularies] == [run.target_vocabulary, run.vocabulary]
     assert reverse.fingerprints == run.fingerprints
-
-
-def test_a_run_json_of_before_there_were_two_is_read(tmp_path: Path, run: Run) -> None:
-    old = {name: value for name, value in dataclasses.asdict(run).items() if not name.startswith("target_")}
-    (tmp_path / FILE_NAME).write_text(json.dumps(old))
-    assert Run.load(tmp_path) == run
 
 
 def test_another_vocabulary_is_refused(tmp_path: Path, two: tuple[Run, list[Path]]) -> None:

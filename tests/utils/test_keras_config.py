@@ -21,7 +21,7 @@ def set_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SetFile:
     monkeypatch.setenv("KERAS_HOME", str(tmp_path))
     monkeypatch.delenv("KERAS_BACKEND", raising=False)
     monkeypatch.delitem(sys.modules, "keras", raising=False)
-    monkeypatch.setattr(keras_config, "_Process", type("Fresh", (), {"is_command": True, "needed": None}))
+    monkeypatch.setattr(keras_config, "_needed", None)
     found = {"tensorflow": True, "jax": None, "torch": True}
     monkeypatch.setattr(importlib.util, "find_spec", found.get)
     return lambda text: (tmp_path / "keras.json").write_text(text) and None

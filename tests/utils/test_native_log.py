@@ -1,13 +1,9 @@
 """Messages of C++ libraries on stderr: chatter is dropped, all else is passed on."""
 
 import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.utils.native_log import LEVEL, quiet
 
 CHATTER = [
@@ -55,22 +51,3 @@ def test_nothing_is_dropped_before_an_exception(capfd, monkeypatch):
     with pytest.raises(ZeroDivisionError), quiet():
         fail()
     assert sorted(capfd.readouterr().err.encode().splitlines(keepends=True)) == sorted(CHATTER + ERRORS)
-
-
-@pytest.mark.slow
-def test_the_imports_of_the_readme_are_silent(tmp_path: Path) -> None:
-    Vocabulary.train(["the dog sees the houses"] * 9, tmp_path / "v.spm", 280)
-    script = (
-        "import sys\n"
-        "from t2t_revival import registry\n"
-        "assert 'tensorflow' not in sys.modules\n"
-        "from t2t_revival import Translator\n"
-        "from t2t_revival.data.vocabulary.sentencepiece import Vocabulary\n"
-        "import tensorflow as tf\n"
-        f"Vocabulary({str(tmp_path / 'v.spm')!r}).encode_in_graph(tf.constant(['the dog']))\n"
-    )
-    environment = {name: value for name, value in os.environ.items() if name != LEVEL}
-    done = subprocess.run(
-        [sys.executable, "-c", script], capture_output=True, text=True, timeout=120, env=environment
-    )
-    assert (done.returncode, done.stderr) == (0, "")

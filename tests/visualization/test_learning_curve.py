@@ -5,7 +5,7 @@ from pathlib import Path
 from matplotlib.figure import Figure
 
 from t2t_revival.training.curve_files import DEV, read_segments
-from t2t_revival.visualization.learning_curve import _draw_segments, draw_learning_curve
+from t2t_revival.visualization.learning_curve import _draw_segments
 
 HEADER = "step,target_tokens,seconds,loss,bleu,data,decoding\n"
 
@@ -20,9 +20,3 @@ def test_lines_of_different_data_are_apart_and_told_apart(tmp_path: Path) -> Non
     assert [line.get_label() for line in shown] == ["dev loss", "dev loss, other data"]
     shown = _draw_segments(axes, read_segments(tmp_path, DEV, "bleu"), "bleu", "s", "r", "dev BLEU")
     assert [line.get_label() for line in shown] == ["dev BLEU, other settings", "dev BLEU"]
-
-
-def test_a_training_of_an_earlier_version_is_drawn(tmp_path: Path) -> None:
-    (tmp_path / "train.csv").write_text("step,target_tokens,seconds,smoothed_loss\n1,10,1,5\n2,20,1,4\n")
-    (tmp_path / "dev.csv").write_text("step,target_tokens,seconds,loss\n2,20,1,4\n")
-    assert draw_learning_curve(tmp_path, "title").stat().st_size > 5000

@@ -18,10 +18,10 @@ from t2t_revival import registry, t2t_names
 from t2t_revival.cli.support import registry_help, t2t_flags
 from t2t_revival.cli.support.registry_help import HELP_WIDTH
 from t2t_revival.errors import HungUp, T2TError, Terminated
-from t2t_revival.utils import keras_config
+from t2t_revival.utils import native_log
 from t2t_revival.utils.files import url_fault
 from t2t_revival.utils.signals import terminable
-from t2t_revival.utils.streams import Tolerant, is_broken_pipe, tolerant
+from t2t_revival.utils.streams import Tolerant, is_broken_pipe, reserve_descriptors, tolerant
 
 PATH_FLAGS = ("_dir", "_file", "checkpoint", "saved_model")  # how the names of flags that are paths end
 NUMBER = re.compile(r"-\.?\d")  # a negative number is a value, not a flag
@@ -91,7 +91,8 @@ def run(
     argv = sys.argv if argv is None else argv
     name = os.path.basename(argv[0]).removesuffix(".py")
     _print_all_characters()
-    keras_config.own_process()
+    reserve_descriptors()
+    os.environ.setdefault(native_log.LEVEL, native_log.DEFAULT_LEVEL)
     with tolerant() as out:
         try:
             with terminable():

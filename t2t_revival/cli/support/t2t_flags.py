@@ -51,8 +51,8 @@ GONE: dict[str, tuple[Row, ...]] = {
         Row(
             "schedule",
             "",
-            "the trainer always trains and evaluates, with `--eval_async` at the same time; the rest are "
-            "`t2t-eval`, `t2t-decoder` and `t2t-translate-all`",
+            "the trainer always trains and evaluates; the rest are `t2t-eval`, `t2t-decoder` and "
+            "`t2t-translate-all`",
         ),
         Row("keep_checkpoint_every_n_hours", "--keep_checkpoint_max", "0 keeps all"),
         Row(

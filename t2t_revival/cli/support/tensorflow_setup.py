@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.util
 import os
 import sys
 
@@ -29,11 +30,8 @@ def load_backend(values: flags.FlagValues, typed: bool = False) -> None:
         load_tensorflow(values, typed)
     else:
         say("starting JAX")
-        _import_keras()
-
-
-def _import_keras() -> None:
-    import keras  # noqa: F401
+        with native_log.quiet():
+            keras_config.import_keras()
 
 
 def load_tensorflow_alone(values: flags.FlagValues) -> None:
@@ -59,17 +57,15 @@ def load_tensorflow(values: flags.FlagValues, typed: bool = False) -> None:
         os.environ.setdefault(ONEDNN, "0")
     if TENSORFLOW not in sys.modules:
         say("starting TensorFlow")
+    if not importlib.util.find_spec(TENSORFLOW):
+        raise T2TError("this command needs TensorFlow: pip install tensorflow tensorflow-text")
     with native_log.quiet():
+        keras_config.import_keras()
         _import_tensorflow()
 
 
 def _import_tensorflow() -> None:
-    try:
-        import tensorflow as tf
-    except ModuleNotFoundError as error:
-        raise T2TError(
-            f"this command needs TensorFlow ({error}): pip install tensorflow tensorflow-text"
-        ) from error
+    import tensorflow as tf
 
     tf.config.list_physical_devices()
 

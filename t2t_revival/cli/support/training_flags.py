@@ -25,7 +25,6 @@ RUN_CONFIG_FLAGS: FlagFields = {  # T2T's names of the fields of RunConfig
     "xla": "xla",
     "random_seed": "seed",
     "local_eval_frequency": "eval_frequency",
-    "eval_async": "eval_async",
     "save_checkpoints_secs": "save_seconds",
     "max_nonfinite_steps": "max_nonfinite_steps",
     "keep_checkpoint_max": "keep_checkpoints",

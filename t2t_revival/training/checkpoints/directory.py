@@ -10,7 +10,7 @@ import dataclasses
 import itertools
 import re
 import warnings
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
@@ -290,11 +290,10 @@ def _is_weight(array: np.ndarray) -> bool:
     return array.dtype.kind == "f"
 
 
-def prune(output_dir: Path, count: int, needed: Collection[int] = ()) -> None:
-    """Removes all but the newest `count` checkpoints and those of `needed` steps, or none if `count` is 0."""
+def prune(output_dir: Path, count: int) -> None:
+    """Removes all but the newest `count` checkpoints, or none if `count` is 0."""
     for checkpoint in list_checkpoints(output_dir)[:-count] if count else []:
-        if checkpoint.step not in needed:
-            checkpoint.path.unlink(missing_ok=True)  # another process may remove some too
+        checkpoint.path.unlink(missing_ok=True)  # another process may remove some too
 
 
 def average(checkpoints: list[Checkpoint], output_dir: Path) -> Checkpoint:

@@ -153,7 +153,7 @@ def _opened(path: Path) -> Iterator[tuple[zipfile.ZipFile, dict]]:
             ):
                 raise T2TError(f"{path}: not a checkpoint of format {FORMAT}")
             checksums = _checksums(archive)
-            if meta.get(CHECKSUMS, checksums) != checksums:  # the first files of format 1 have none
+            if meta.get(CHECKSUMS, checksums) != checksums:  # a file that NumPy alone wrote has none
                 raise ValueError("its arrays are not those that were written")
             yield archive, meta
     except FileNotFoundError:

@@ -97,7 +97,7 @@ def test_what_is_there_stays_and_what_has_changed_is_made_again(model_dir: Path,
 
 
 def test_averages_begin_again_where_the_training_data_changes(model_dir: Path, tmp_path: Path) -> None:
-    """The first checkpoints do not name their data, as those of earlier versions."""
+    """The first checkpoints do not name their data, as an imported one."""
     for step, data in ((1, ""), (2, ""), (3, "a"), (4, "a"), (5, "b"), (6, "b"), (7, "b")):
         write(model_dir, step, step, **({"data": data} if data else {}))
     folder, changes = tmp_path / "avg", []

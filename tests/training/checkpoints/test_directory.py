@@ -116,7 +116,7 @@ def test_a_truncated_file_is_named(tmp_path: Path, keep: int) -> None:
     assert str(path) in str(caught.value)
 
 
-def test_the_first_files_of_format_1_are_read(tmp_path: Path) -> None:
+def test_a_file_that_numpy_wrote_needs_no_checksums(tmp_path: Path) -> None:
     path, weights = tmp_path / "model.ckpt-1.npz", np.ones((2, 3), np.float32)
     meta = np.frombuffer(b'{"format": 1, "step": 1}', np.uint8)
     np.savez(path, **{"meta": meta, "model/transformer/w": weights})
