@@ -1,5 +1,6 @@
 """Operations counted from graphs, held to formulas."""
 
+import keras
 import pytest
 import tensorflow as tf
 
@@ -39,6 +40,48 @@ def test_layers_cost_what_the_formula_says(layer_type, length, channels) -> None
 def test_a_dilated_convolution_costs_what_a_plain_one_does() -> None:
     dilated = next(t for t in LAYER_TYPES if t.name.startswith("convolutional")).make_dilated(64, 2)
     assert count(traced(dilated, 18, 64)).operations == 2 * K * 18 * 64 * 64
+
+
+CALLED = tf.function(lambda a: tf.matmul(a, a))
+
+
+def what_no_output_needs(a):
+    tf.matmul(a, a)
+    return a + 1.0
+
+
+def what_serves_two_outputs(a):
+    square = tf.matmul(a, a)
+    return square, square + a
+
+
+def gradients(a, b):
+    with tf.GradientTape() as tape:
+        tape.watch([a, b])
+        product = tf.matmul(a, b)
+    return product, tape.gradient(product, [a, b])
+
+
+@pytest.mark.parametrize(
+    ("function", "shapes", "operations"),
+    [
+        (lambda a, b: tf.matmul(a, b), [(2, 3), (3, 5)], 2 * 2 * 3 * 5),
+        (lambda a, b: tf.matmul(a, b, transpose_a=True), [(3, 2), (3, 5)], 2 * 2 * 3 * 5),
+        (lambda a, b: tf.matmul(a, b, transpose_b=True), [(4, 2, 3), (4, 5, 3)], 2 * 4 * 2 * 3 * 5),
+        (lambda a, b: tf.matmul(a, b, transpose_a=True), [(4, 3, 2), (4, 3, 5)], 2 * 4 * 2 * 3 * 5),
+        (lambda a, b: tf.einsum("bhqd,bhmd->bhqm", a, b), [(1, 2, 3, 4), (1, 2, 5, 4)], 2 * 2 * 3 * 4 * 5),
+        (lambda a: tf.einsum("ab->ba", a), [(2, 3)], 0),
+        (lambda a, b: tf.matmul(a, b), [(2, 3), (3, 1)], 0),
+        (lambda a, b: tf.nn.softmax(a + b), [(2, 3), (2, 3)], 0),
+        (what_no_output_needs, [(3, 3)], 0),
+        (what_serves_two_outputs, [(3, 3)], 2 * 27),
+        (lambda a: CALLED(a) + CALLED(a), [(3, 3)], 2 * 2 * 27),
+        (gradients, [(2, 3), (3, 5)], 3 * 2 * 2 * 3 * 5),
+        (keras.layers.Dense(4), [(7, 6)], 2 * 7 * 6 * 4),
+    ],
+)
+def test_products(function, shapes, operations) -> None:
+    assert counted(function, *shapes).operations == operations
 
 
 def test_loops_in_loops_multiply() -> None:
