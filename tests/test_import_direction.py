@@ -1,5 +1,7 @@
 """Imports go one way: each package imports only those that stand before it."""
 
+import sys
+
 from tests.support.source_tree import MODULES, NAME, import_statements, imported, parsed
 
 LOW_TO_HIGH = (
@@ -60,3 +62,19 @@ def test_the_package_needs_nothing_that_stands_beside_it_in_a_checkout() -> None
         for name in imported(statement)
     }
     assert not names & {"benchmarks", "examples", "tests", "tools"}
+
+
+def test_models_import_only_keras_and_themselves() -> None:
+    """`Transformer` alone reads hyperparameters."""
+    allowed = {"keras", *sys.stdlib_module_names}
+    own = (f"{NAME}.model", f"{NAME}.utils.keras_hooks")
+    faults = [
+        f"{module} imports {name}"
+        for module, path in MODULES.items()
+        if module.startswith(f"{NAME}.model")
+        for statement in import_statements(parsed(path), for_types=True)
+        for name in imported(statement)
+        if name.split(".")[0] not in allowed and not name.startswith(own)
+        if (module, name) != (f"{NAME}.model.transformer", f"{NAME}.hparams")
+    ]
+    assert not faults, "\n".join(faults)

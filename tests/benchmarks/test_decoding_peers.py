@@ -7,13 +7,11 @@ import ast
 import os
 from pathlib import Path
 
-import decode_speed
 import keras
 import numpy as np
 import pytest
 import translating
 import weights
-from peers import decoding_entries
 from peers.processes import Process
 
 from t2t_revival import HParams, Transformer
@@ -27,7 +25,6 @@ PEERS = {
     "t2t": ("T2T_PYTHON", "t2t_decoding.py"),
     "opennmt": ("ONMT_PYTHON", "onmt_decoding.py"),
 }
-FLAGS = ["--models=a=b", "--inputs=x", "--references=y"]
 
 
 def make_model(**changes):
@@ -67,20 +64,6 @@ def test_each_weight_is_in_the_file_once(tmp_path, changes):
     assert {array.dtype for array in arrays.values()} == {np.dtype("float32")}
 
 
-@pytest.mark.parametrize(
-    ("peer", "changes", "reason"),
-    [
-        ("opennmt", {"attention_key_channels": 8}, "this model has 8 and 16"),
-        ("opennmt", {"attention_window": 8}, "restricted attention"),
-        ("t2t", {"attention_window": 8}, "restricted attention"),
-        ("t2t", {"decoder_self_attention": "ssru"}, "decoder_self_attention=ssru"),
-    ],
-)
-def test_a_model_that_has_no_place_in_a_peer_is_refused(peer, changes, reason):
-    assert weights.refusal(peer, weights.settings(make_model())) is None
-    assert reason in weights.refusal(peer, weights.settings(make_model(**changes)))
-
-
 def test_outputs_come_back_in_the_order_of_their_lines():
     asked = []
 
@@ -91,12 +74,6 @@ def test_outputs_come_back_in_the_order_of_their_lines():
     lines = ["a", "bb", "", "dddd", "ccc"]
     assert translating.in_batches(lines, 2, 1, ask) == ["A", "BB", "", "DDDD", "CCC"]
     assert asked == [["dddd", "ccc"], ["bb", "a"], [""]]
-
-
-def test_peers_are_left_out_where_no_interpreter_is_named(capsys):
-    args = decode_speed.parse_flags([*FLAGS, "--contestants=t2t-decoder,opennmt-tf-float32"])
-    assert decoding_entries.present(args.contestants, args) == ["t2t-decoder"]
-    assert "opennmt-tf-float32: skipped: --onmt_python is missing" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("script", ["translating.py", "weights.py", "t2t_decoding.py"])

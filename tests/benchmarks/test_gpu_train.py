@@ -8,38 +8,14 @@ from pathlib import Path
 
 import gpu_train
 import pytest
-from gpu import speeds, training
-from gpu.record import Clock, Record
-from gpu.report import report
-from peers.processes import Entry
+from gpu import training
+from gpu.record import Record
 
 from tests.support.backend_process import run_with_backend
 from tests.support.commands import run
 
 SCRIPT = Path(gpu_train.__file__)
 VARIATIONS = Path(__file__).parents[1] / "support" / "gpu_variations_in_jax.py"
-FAKE = """
-import time
-from contestant import Contestant, Device, serve
-
-def build(config, batches):
-    rows = len(batches[0].inputs)
-
-    def load(batches):
-        nonlocal rows
-        rows = len(batches[0].inputs)
-
-    def step():
-        if rows > {most_rows}:
-            raise MemoryError("out of memory")
-        time.sleep({seconds} + rows * 2e-4)
-        return 2.5
-
-    return Contestant("fake {seconds}", 1000, step, lambda batch: 3.0, load=load,
-                      peak_memory=lambda: rows * 2**30, device=Device("G100", 80 * 2**30))
-
-serve(build)
-"""
 
 
 def test_a_record_that_was_killed_while_writing(tmp_path):
@@ -56,43 +32,6 @@ def test_a_record_that_was_killed_while_writing(tmp_path):
     again.forget_failures()
     assert again.find("speed", tokens=2) is None
     assert len(Record(path).lines) == 2
-
-
-@pytest.fixture
-def measurement(tmp_path, monkeypatch):
-    """Two contestants that sleep; "ours" is faster, and has room for 64 rows."""
-    fakes = {}
-    for name, seconds, most_rows in (("ours", 0.02, 64), ("torch", 0.04, 32)):
-        script = tmp_path / f"{name}.py"
-        script.write_text(FAKE.format(seconds=seconds, most_rows=most_rows))
-        fakes[name] = Entry(str(script), "python", "json", "bfloat16")
-    monkeypatch.setattr(speeds, "CONTESTANTS", fakes)
-    monkeypatch.setenv("PYTHONPATH", str(SCRIPT.parent / "peers"))
-    flags = ["--tiny", f"--out={tmp_path}", "--contestants=ours,torch", "--most_tokens=100000"]
-    args = gpu_train.parse_flags([*flags, "--most_steps=3"])
-    record = Record(tmp_path / "figures.jsonl")
-    record.add("ceiling", flops=1e9, speeds=[1e9], device="G100", name="JAX")
-    return speeds.Measurement(args, record, Clock(60), "tiny")
-
-
-@pytest.mark.slow
-@pytest.mark.nightly
-def test_batches_grow_until_memory_is_full(measurement):
-    record = measurement.record
-    measurement.search("ours")
-    measurement.search("torch")
-    lines = record.all("speed", contestant="ours")
-    assert [line["tokens"] for line in lines] == [64, 128, 256, 512, 1024, 2048]
-    assert lines[-1]["failed"] == "MemoryError: out of memory"
-    assert [line["peak_memory"] for line in lines[:-1]] == [rows * 2**30 for rows in (4, 8, 16, 32, 64)]
-    measurement.compare(["ours", "torch"])
-    found = record.find("compare", size="tiny")
-    # 72 GiB are usable: 64 are ours, and one is kept for the other's idle process.
-    assert found["tokens"] == {"ours": 1024, "torch": 64}
-    assert found["ratio"] > 1
-    assert found["better"] == "torch"
-    table = report(Record(measurement.args.out / "figures.jsonl"))
-    assert "| tiny | ours | 2,048 | MemoryError: out of memory |" in table
 
 
 STOPPABLE = """

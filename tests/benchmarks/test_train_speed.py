@@ -1,6 +1,5 @@
-"""The parts of benchmarks/train_speed.py that train nothing: batches, conversation, table."""
+"""The parts of benchmarks/train_speed.py that train nothing: batches and conversation."""
 
-import itertools
 import sys
 from pathlib import Path
 
@@ -10,7 +9,7 @@ import train_speed
 from hypothesis import given
 from hypothesis import strategies as st
 from peers import batches as maker
-from peers.processes import ContestantError, Entry, Process, missing, training_command
+from peers.processes import ContestantError, Entry, Process, training_command
 
 PEERS = Path(train_speed.__file__).parent / "peers"
 FIELDS = (
@@ -47,37 +46,6 @@ def test_an_epoch_holds_every_pair_once_in_batches_within_the_limit(lengths, tok
             for source, target in zip(batch.inputs.tolist(), batch.targets.tolist(), strict=True)
         ]
     assert sorted(seen) == sorted(pairs)
-
-
-def test_written_batches_come_back_in_their_order(tmp_path):
-    stream = maker.token_batches([pair(n, n + 1) for n in range(1, 30)], 30, np.random.default_rng(0))
-    train, held_out = list(itertools.islice(stream, 12)), [next(stream)]
-    maker.write_batches(tmp_path / "b.npz", train, held_out)
-    for wrote, read in zip((train, held_out), maker.read_batches(tmp_path / "b.npz"), strict=True):
-        for a, b in zip(wrote, read, strict=True):
-            np.testing.assert_array_equal(a.inputs, b.inputs)
-            np.testing.assert_array_equal(a.targets, b.targets)
-
-
-def test_the_table_has_medians_spread_and_ratios_of_the_same_round():
-    def result(name, *windows):
-        keys = ("target_tokens", "seconds", "peak_rss_mb", "others_cpus")
-        rows = [dict(zip(keys, (3000, *window), strict=True)) for window in windows]
-        return train_speed.Result(name, 10, rows, loss=4.5, trained_tokens=9000)
-
-    both = {
-        "ours-float32": result("Ours", (0.5, 1500.4, 0.0), (1.0, 9.0, 0.9), (0.6, 9.0, 0.0)),
-        "opennmt-float32": result("Theirs", (1.0, 9.0, 0.0), (2.0, 9.0, 0.0), (1.0, 9.0, 0.0)),
-    }
-    row = train_speed.table(both).splitlines()[2]
-    assert row == "| ours-float32: Ours | 5,000 (3,000-6,000) | 2.00 |  | 1,500 | 4.500 (9,000) | 0.90 |"
-    assert "in 1 of 6 windows" in train_speed.disturbed(both.values())
-
-
-def test_what_is_missing_is_named():
-    assert "--onmt_python is missing" in missing("onmt_python", "opennmt", None)
-    assert "No module named 'no_such_module'" in missing("python", "no_such_module", sys.executable)
-    assert missing("python", "json", sys.executable) is None
 
 
 @pytest.fixture

@@ -14,9 +14,7 @@ from hypothesis import strategies as st
 
 from t2t_revival import HParams, T2TError
 from t2t_revival.data.batching import ExampleCounts, IteratorState
-from t2t_revival.data.buckets import bucket_batch_sizes, bucket_boundaries
 from t2t_revival.data.evaluation_batches import evaluation_batches
-from t2t_revival.data.records import Shards
 from tests.support.data_kinds import first_batches, open_batches, pairs_of, read_epochs
 from tests.support.shard_files import write_shards
 
@@ -63,51 +61,6 @@ def test_every_short_enough_example_once_per_epoch(corpus, chunk, replicas, padd
     first, second = read_epochs(open_batches(shards, HPARAMS, **how), 2)
     assert sorted(first) == sorted(second) == short
     assert first != second or chunk < 40
-
-
-def test_tensorflows_batches_are_the_same(corpus):
-    batches = open_batches(corpus[0], HPARAMS, accumulate=3)
-    expected = first_batches(open_batches(corpus[0], HPARAMS, accumulate=3), 20)
-    for element, (inputs, targets, weight) in zip(batches.dataset().take(20), expected, strict=True):
-        features, labels, weights = (
-            {name: side.numpy() for name, side in element[0].items()},
-            element[1].numpy(),
-            element[2].numpy(),
-        )
-        np.testing.assert_array_equal(features["inputs"], inputs)
-        np.testing.assert_array_equal(features["targets"], targets)
-        np.testing.assert_array_equal(labels, targets)
-        np.testing.assert_array_equal(weights, np.where(targets != 0, weight[:, None], 0))
-        assert features["inputs"].dtype == features["targets"].dtype == labels.dtype == np.int32
-        assert weights.dtype == np.float32
-
-
-@pytest.mark.parametrize("replicas", [1, 3])
-def test_batches_are_within_batch_size_and_divisible(corpus, replicas):
-    sizes = []
-    for inputs, targets, _ in epoch(open_batches(corpus[0], HPARAMS, replicas=replicas, chunk=1000)):
-        rows, width = len(targets), max(targets.shape[1], inputs.shape[1])
-        assert rows % replicas == 0
-        assert rows // replicas * width <= HPARAMS.batch_size or rows == replicas
-        sizes.append(rows * width)
-    assert np.mean(sizes) > 0.7 * replicas * HPARAMS.batch_size
-    assert sizes != sorted(sizes)
-
-
-def test_only_one_batch_of_a_chunk_has_rows_of_padding_alone(corpus):
-    batches = epoch(open_batches(corpus[0], HPARAMS, replicas=7, chunk=1000))
-    (padded,) = [targets for _, targets, _ in batches if not targets.any(axis=1).all()]
-    assert 0 < (~padded.any(axis=1)).sum() < 7
-
-
-def test_pad_to_bucket_has_as_many_shapes_as_buckets(corpus):
-    bounds = bucket_boundaries(24, 4, 1.5)
-    sizes = bucket_batch_sizes(bounds, HPARAMS.batch_size)
-    allowed = {(2 * size, bound) for size, bound in zip(sizes, bounds, strict=True)}
-    batches = epoch(open_batches(corpus[0], HPARAMS, replicas=2, pad_to_bucket=True))
-    shapes = {side.shape for batch in batches for side in batch[:2]}
-    assert shapes <= allowed
-    assert len(shapes) > 2
 
 
 def test_order_is_a_function_of_seed_and_not_that_of_paths_or_lengths(corpus):
@@ -179,15 +132,6 @@ def test_after_the_last_batch_of_an_epoch_or_chunk_no_example_is_repeated(corpus
         assert (whole.position(place).epoch, resumed.position(1).epoch) == (0, expected)
 
 
-@pytest.mark.parametrize("accumulate", [1, 4])
-def test_weights_of_an_update_sum_to_its_micro_batches(corpus, accumulate):
-    batches = first_batches(open_batches(corpus[0], HPARAMS, accumulate=accumulate), 120)
-    for begin in range(0, 120, accumulate):
-        group = batches[begin : begin + accumulate]
-        tokens = sum((targets != 0).sum() for _, targets, _ in group)
-        assert {weight.item() for *_, weight in group} == {np.float32(accumulate / tokens)}
-
-
 def test_tokens_counts_what_was_consumed(corpus):
     batches = open_batches(corpus[0], HPARAMS, replicas=3)
     assert batches.tokens(0) == ExampleCounts(0, 0, 0)
@@ -206,26 +150,6 @@ def test_positions_out_of_reach_are_refused(corpus):
         batches.position(3)
     with pytest.raises(ValueError, match="not yet produced"):
         batches.tokens(100_000)
-
-
-@pytest.mark.parametrize("swapped", [False, True])
-def test_reversed_targets_have_the_tokens_before_eos_reversed_and_nothing_else(corpus, swapped):
-    def both(hparams):
-        shards = Shards(corpus[0], swapped)
-        evaluated = [(x["inputs"], y, weights) for x, y, weights in evaluation_batches(shards, hparams)]
-        return [*first_batches(open_batches(shards, hparams, pad_to_bucket=True), 20), *evaluated]
-
-    mixed = write_shards(corpus[0][0].parent / "mixed", [([2, 3, 1], [5, 6, 7, 1]), ([4, 1], [1])], 1)
-    corpus = ([*corpus[0], *mixed], ())
-    plain, backwards = both(HPARAMS), both(HPARAMS.replace(reverse_target=True))
-    for (inputs, targets, weights), (same_inputs, reversed_targets, same_weights) in zip(
-        plain, backwards, strict=True
-    ):
-        np.testing.assert_array_equal(inputs, same_inputs)
-        np.testing.assert_array_equal(weights, same_weights)
-        for row, other in zip(targets.tolist(), reversed_targets.tolist(), strict=True):
-            end = row.index(EOS) if EOS in row else 0
-            assert other == row[:end][::-1] + row[end:]
 
 
 @pytest.mark.slow

@@ -12,7 +12,7 @@ import pytest
 
 pytest.importorskip("apache_beam", reason='Apache Beam is not installed: pip install ".[beam]"')
 
-from t2t_revival import T2TError, Text2TextProblem, registry
+from t2t_revival import T2TError, Text2TextProblem
 from t2t_revival.data import beam, workers
 from t2t_revival.data.beam import BeamShardRunner
 from t2t_revival.data.sources import FolderSource, source
@@ -66,28 +66,6 @@ def test_compressed_files_and_shards_without_pairs(tmp_path, corpus):
     by_beam(translation(corpus, vocab_size=0), tmp_path / "there", tmp_dir=tmp_path / "unpacked")
     assert snapshot(tmp_path / "there") == snapshot(tmp_path / "here")
     assert not (tmp_path / "unpacked").exists()
-
-
-@pytest.mark.parametrize("finished", [True, False])
-def test_a_lost_and_a_corrupt_shard_are_made_again_and_no_other(corpus, tmp_path, finished):
-    def interrupt(stage, done, total):
-        if done >= 150 and not finished:
-            raise KeyboardInterrupt
-
-    data = tmp_path / "data"
-    translation(corpus).generate_data(tmp_path / "whole")
-    if finished:
-        translation(corpus).generate_data(data)
-    else:
-        with pytest.raises(KeyboardInterrupt):
-            translation(corpus).generate_data(data, progress=interrupt)
-    harmed = [data / f"translate_ende-train-0000{index}-of-00010" for index in (2, 3)]
-    harmed[0].unlink()
-    harmed[1].write_bytes(b"harmed")
-    kept = {path: path.stat().st_mtime_ns for path in data.glob("*-train-*") if path not in harmed}
-    by_beam(translation(corpus), data)
-    assert snapshot(data) == snapshot(tmp_path / "whole")
-    assert kept == {path: path.stat().st_mtime_ns for path in kept}
 
 
 class Slow(FolderSource):
@@ -270,19 +248,6 @@ def test_shards_that_are_not_visible_are_an_error(corpus, tmp_path, monkeypatch)
     monkeypatch.setattr(beam.MakeShard, "process", lambda self, task: None)
     with pytest.raises(T2TError, match="shards that workers made are missing: with --runner, --data_dir and"):
         by_beam(translation(corpus), tmp_path / "data")
-
-
-def test_a_source_of_a_users_package_is_found_by_workers(corpus, tmp_path):
-    package = tmp_path / "beam_usr"
-    package.mkdir()
-    (package / "__init__.py").write_text(
-        "from t2t_revival.data.sources import FolderSource\nclass Own(FolderSource):\n    pass\n"
-    )
-    registry.import_usr_dir(str(package))
-    own = __import__("beam_usr").Own
-    packed = workers.PackedSource.of(own(str(corpus), "en", "de"))
-    assert packed.usr_dir == str(package)
-    assert type(packed.open()) is own
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from t2t_revival import T2TError
 from t2t_revival.data import cleaning
 from t2t_revival.data.cleaning import RULES
 from tests.support.data_kinds import write_lines
-from tests.support.line_corpus import sentences, translation, write_corpus
+from tests.support.line_corpus import translation
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "data.md"
 CHINESE = "我们昨天在城里的旧书店买了三本关于历史的书"  # 21 characters
@@ -116,36 +116,6 @@ def test_the_sample_has_the_first_pairs_of_each_rule(clean):
     assert lines[0] == "empty side\t\tleer"
     assert lines[1:-1] == [f"equal sides\t{number} same\t{number} same" for number in range(20)]
     assert lines[-1] == f"long side\t{'a' * 300}\tb"
-
-
-def test_data_is_that_of_the_corpus_without_faulty_pairs(tmp_path):
-    good, rough = write_corpus(tmp_path / "good"), write_corpus(tmp_path / "rough")
-    faulty = [
-        ("same", "same"),
-        ("", "leer"),
-        ("12 34", "zwölf"),
-        ("CafÃ©", "Lokal"),
-        *sentences(3, seed="train"),
-    ]
-    for split, rows in (("train", faulty), ("dev", faulty[:2])):
-        for side, language in enumerate(("en", "de")):
-            with (rough / f"{split}.{language}").open("a", encoding="utf-8") as file:
-                file.writelines(f"{row[side]}\n" for row in rows)
-    whole, calls = translation(good).generate_data(tmp_path / "whole"), []
-    made = translation(rough, clean=True).generate_data(
-        tmp_path / "data", progress=lambda *call: calls.append(call)
-    )
-    assert made.vocab_fingerprint == whole.vocab_fingerprint, "learned from the cleaned pairs"
-    texts = [sorted(translation(None).text("train", tmp_path / name)) for name in ("data", "whole")]
-    assert texts[0] == texts[1]
-    dropped = {"empty side": 1, "broken text": 1, "equal sides": 1, "few letters": 1, "duplicate": 3}
-    train, dev = made.splits["train"], made.splits["dev"]
-    assert (train.examples, train.skipped, train.cleaned) == (300, 0, dropped)
-    assert (dev.examples, dev.skipped, dev.cleaned) == (21, 1, {}), "dev is not cleaned"
-    assert calls[2:4] == [("pairs", 0, 307), ("pairs", 307, 307)]
-    uncleaned = translation(rough).generate_data(tmp_path / "uncleaned")
-    assert (uncleaned.splits["train"].examples, uncleaned.splits["train"].cleaned) == (306, {})
-    assert not (tmp_path / "uncleaned" / "translate_ende.cleaned.txt").exists()
 
 
 def test_all_pairs_dropped_is_an_error_that_names_the_rules_and_leaves_nothing(clean, tmp_path):

@@ -290,14 +290,6 @@ def test_cleaned_data_is_not_taken_for_uncleaned(sources, tmp_path):
         translation(sources / "news", clean=False).generate_data(tmp_path)
 
 
-def test_a_corpus_that_changed_after_the_run_began_is_refused(corpus, tmp_path):
-    with pytest.raises(KeyboardInterrupt):
-        translation(corpus).generate_data(tmp_path / "data", progress=interrupt_at("pairs", 90))
-    write_corpus(corpus, train=301)
-    with pytest.raises(T2TError, match="has changed since"):
-        translation(corpus).generate_data(tmp_path / "data")
-
-
 @pytest.mark.parametrize("finished", [True, False])
 def test_a_vocabulary_exchanged_on_the_way_is_refused(corpus, tmp_path, finished):
     with contextlib.nullcontext() if finished else pytest.raises(KeyboardInterrupt):

@@ -72,15 +72,6 @@ def test_blocks_change_nothing(monkeypatch, entries):
     )
 
 
-def test_each_word_of_a_dictionary_is_found():
-    rng = np.random.default_rng(0)
-    dictionary = np.arange(100, 200)
-    sources = [rng.integers(2, 100, rng.integers(3, 9)).tolist() for _ in range(800)]
-    corpus = [(source, rng.permutation(dictionary[source]).tolist()) for source in sources]
-    best = most_probable(translation_probabilities(pairs_of(corpus), 200), 1)
-    np.testing.assert_array_equal(best[2:100, 0], dictionary[2:100])
-
-
 def test_candidates_are_the_pieces_that_share_most_information(monkeypatch):
     """Piece 7 stands in all pairs and tells nothing of piece 2; 5 and 6 are with it more than by chance."""
     monkeypatch.setattr(lexicon, "CANDIDATES", 2)

@@ -182,22 +182,6 @@ def test_a_folder_of_data_files_is_read(kind, datasets, tmp_path):
     assert all_pairs(corpus) == clean(rows("train"))
 
 
-def test_shards_are_those_of_a_folder_of_text(saved, tmp_path):
-    text = tmp_path / "text"
-    text.mkdir()
-    for split, name in (("train", "train"), ("validation", "dev"), ("test", "test")):
-        for side, language in enumerate(("en", "de")):
-            lines = [pair[side] for pair in clean(rows(split))]
-            (text / f"{name}.{language}").write_text("".join(f"{line}\n" for line in lines))
-    shards = []
-    for place, data_source in (("a", f"hf:{saved}"), ("b", str(text))):
-        problem = registry.problem("translate_ende", data_source=data_source, vocab_size=300)
-        problem.generate_data(tmp_path / place)
-        shards.append({path.name: path.read_bytes() for path in (tmp_path / place).glob("translate_ende-*")})
-    assert shards[0] == shards[1]
-    assert len(shards[0]) == 12
-
-
 def two_splits(datasets, folder, columns):
     import pyarrow
 

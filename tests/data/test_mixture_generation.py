@@ -111,18 +111,6 @@ def test_a_corpus_without_dev_is_measured_by_the_others(corpora):
         generated("talks=talks:3", "other")
 
 
-def test_tags_are_one_piece_before_the_sources(corpora):
-    made, metadata = generated("c.yaml", vocab_size=330)
-    vocabulary = made.vocabulary("data")
-    assert (metadata.tags, vocabulary.tags) == (["<bt>"], ["<bt>"])
-    assert metadata.splits["train"].examples == 309
-    batches = dev_batches(made.corpora("dev", "data")["back"], corpora / "data")
-    found = [[token for token in row if token] for inputs, *_ in batches for row in inputs.tolist()]
-    tag = vocabulary.pieces.index("<bt>\u2581")
-    expected = [[tag, *vocabulary.encode(text), 1] for text, _ in sentences(10, seed="dev")]
-    assert sorted(found) == sorted(expected)
-
-
 def test_a_tag_is_added_to_a_vocabulary_that_is_updated(corpora):
     generated("news=news:1", vocab_size=330)
     old = corpora / "data" / "vocab.translate_ende.330.spm"

@@ -30,21 +30,6 @@ def number(text):
     return int(text.split("number ")[1].split()[0])
 
 
-def test_a_weight_multiplies_the_loss_of_its_pair(corpus, tmp_path):
-    weigh(corpus, [line / 4 for line in range(300)])
-    seen = set()
-    for text, weight, tokens in rows(corpus, tmp_path / "data"):
-        np.testing.assert_allclose(weight, number(text) / 4 / tokens, rtol=1e-6)
-        seen.add(number(text))
-    assert len(seen) > 100
-
-
-def test_equal_weights_of_1_are_as_none(corpus, tmp_path):
-    plain = list(rows(corpus, tmp_path / "plain"))
-    weigh(corpus, [1] * 300)
-    assert plain == list(rows(corpus, tmp_path / "data"))
-
-
 def test_weights_follow_their_pairs_through_cleaning_and_packed_files(corpus, tmp_path):
     lines = (corpus / "train.en").read_text().splitlines()
     lines[3] = (corpus / "train.de").read_text().splitlines()[3]  # equal sides are dropped

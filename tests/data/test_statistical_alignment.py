@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from t2t_revival import T2TError
 from t2t_revival.data.statistical_alignment import align_corpus, symmetrize
+from tests.support.line_corpus import translation
 
 LINKS = st.frozensets(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=8)
 NOUNS = {"dog": "Hund", "cat": "Katze", "horse": "Pferd", "bird": "Vogel"}
@@ -46,10 +47,11 @@ def test_neighbours_are_added_and_then_what_is_left():
     assert symmetrize(*both_taken) == {(0, 0), (1, 1)}
 
 
-def test_without_eflomal_the_error_says_what_to_install(monkeypatch, tmp_path):
+def test_without_eflomal_nothing_is_begun(corpus, tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "eflomal", None)
     with pytest.raises(T2TError, match="pip install eflomal"):
-        list(align_corpus([("a", "b")], tmp_path))
+        translation(corpus, make_alignments=True).generate_data(tmp_path / "data")
+    translation(corpus).generate_data(tmp_path / "data")
 
 
 @pytest.mark.slow

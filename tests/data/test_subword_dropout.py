@@ -7,7 +7,7 @@ import sentencepiece
 
 from t2t_revival import HParams, registry, sample_corpus
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
-from tests.support.data_kinds import first_batches, pairs_of, read_epochs, training_batches, write_lines
+from tests.support.data_kinds import first_batches, read_epochs, training_batches, write_lines
 from tests.support.line_corpus import translation
 
 pytestmark = pytest.mark.slow
@@ -113,17 +113,6 @@ def test_a_pair_that_would_be_too_long_keeps_its_segmentation(data):
     assert any(pair in epoch for pair in short)
 
 
-@pytest.mark.parametrize("place", [1, 7, 20])
-def test_a_resumed_training_continues_at_the_exact_batch(data, place):
-    settings = {"chunk": 60}.items()
-    whole = data.batches(0.3, settings=settings)
-    expected = first_batches(whole, place + 5)[place:]
-    resumed = data.batches(0.3, settings=settings, start=whole.position(place))
-    assert resumed.note is None
-    found = first_batches(resumed, 5)
-    assert list(map(pairs_of, found)) == list(map(pairs_of, expected))
-
-
 def test_what_is_turned_on_or_off_begins_the_chunk_again(data):
     settings = {"chunk": 60}.items()
     plain = data.batches(0.0, settings=settings)
@@ -176,16 +165,3 @@ def test_models_with_sentencepieces_own_settings(model_type, tmp_path):
     assert data.texts(epoch) == data.texts(plain)
     tokens = [sum(len(ids) for pair in pairs for ids in pair) for pairs in (plain, epoch)]
     assert tokens[1] > 1.2 * tokens[0]
-
-
-@pytest.mark.parametrize("dropout", [0.1, 0.3])
-def test_there_are_about_as_many_tokens_as_in_sentencepieces_own_samples(tmp_path, dropout):
-    data = make(tmp_path, PAIRS, vocab_size=1000)
-    (ours,) = data.epochs(dropout)
-    processor = sentencepiece.SentencePieceProcessor(model_proto=data.vocabularies.inputs.content)
-    sentencepiece.set_random_generator_seed(1)
-    lines = [side for pair in PAIRS for side in pair]
-    encoded = [processor.decode(ids) for ids in data.vocabularies.inputs.encode_batch(lines)]
-    theirs = processor.encode(encoded, enable_sampling=True, alpha=dropout, nbest_size=-1)
-    tokens = sum(len(ids) - 1 for pair in ours for ids in pair)
-    assert tokens == pytest.approx(sum(map(len, theirs)), rel=0.1)

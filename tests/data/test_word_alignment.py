@@ -1,12 +1,10 @@
-"""Pharaoh's format, the alignment error rate, and links of tokens."""
+"""Pharaoh's format and the alignment error rate."""
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from t2t_revival import T2TError
-from t2t_revival.data.vocabulary import Vocabularies
-from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 from t2t_revival.data.word_alignment import (
     Alignment,
     ErrorCounts,
@@ -14,7 +12,6 @@ from t2t_revival.data.word_alignment import (
     count_links,
     format_pharaoh,
     parse_pharaoh,
-    token_links,
 )
 
 LINKS = st.frozensets(st.tuples(st.integers(0, 12), st.integers(0, 12)), max_size=12)
@@ -69,33 +66,7 @@ def test_links_of_all_pairs_are_counted_together(pairs):
         assert counts.error_rate == pytest.approx(1 - 2 * both / sum(sizes))
 
 
-def test_tokens_have_the_links_of_their_words(subwords_file):
-    vocabulary = SubwordVocabulary(subwords_file)
-    texts = "the dog", "dogs the x"
-    ids = tuple(vocabulary.encode(text) for text in texts)
-    flat = token_links(frozenset({(0, 1), (1, 0)}), Vocabularies(vocabulary, vocabulary), texts, ids)
-    links = list(zip(flat[::2], flat[1::2], strict=True))
-    words = [[vocabulary.decode([token]).strip() for token in side] for side in ids]
-    of_source = {"the": [0], "dog": [place for place, word in enumerate(words[0]) if place and word != "the"]}
-    for place in range(len(ids[1])):
-        found = {source for target, source in links if target == place}
-        before = vocabulary.decode(ids[1][: place + 1]).split()
-        word = len(before) - 1
-        expected = [of_source["dog"], of_source["the"], [len(ids[0])]][word]  # the end, without a link
-        assert found == set(expected), (place, before)
-    assert token_links(frozenset(), Vocabularies(vocabulary, vocabulary), texts, ids) == []
-
-
 def test_a_no_break_space_is_part_of_a_word():
     check_links([(3, 2)], "Hello , my dog", "Bonjour\u00a0, mon chien")
     with pytest.raises(T2TError, match="link 3-3: the target has 3 words, counted from 0"):
         check_links([(3, 3)], "Hello , my dog", "Bonjour\u00a0, mon chien")
-
-
-def test_links_of_tokens_beside_a_no_break_space(vocabulary):
-    vocabularies = Vocabularies(vocabulary, vocabulary)
-    texts = "The dog sees", "der\u00a0der Hund sieht"
-    ids = tuple(map(vocabulary.encode, texts))
-    flat = token_links(frozenset([(1, 1)]), vocabularies, texts, ids)
-    linked = [ids[1][t] for t, s in zip(flat[::2], flat[1::2], strict=True) if s < len(ids[0])]
-    assert vocabulary.decode(sorted(set(linked), key=linked.index)).strip() == "Hund"

@@ -75,19 +75,6 @@ def test_text_that_was_edited_is_named(outputs: TeacherOutputs, data_dir: Path) 
         make_student_data(outputs, False, [vocabulary(data_dir)])
 
 
-def test_interrupted_it_resumes(outputs: TeacherOutputs, data_dir: Path) -> None:
-    def interrupt(stage: str, done: int, total: int) -> None:
-        if stage == "pairs" and done:
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        make_student_data(outputs, False, [vocabulary(data_dir)], interrupt)
-    made = student_data_dir(outputs, False)
-    assert not outputs.problem.has_data(made)
-    make_student_data(outputs, False, [vocabulary(data_dir)])
-    assert len(list(outputs.problem.text("train", made))) == 8
-
-
 def test_a_reversed_problem(make_outputs: MakeOutputs, translator: MakeTranslator, data_dir: Path) -> None:
     outputs = make_outputs(problem="translate_ende_rev")
     outputs.decode(translator(), Shard())

@@ -92,20 +92,6 @@ def hook() -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize(
-    ("page", "text", "want"),
-    [
-        ("results.md", "[a](../BUILD_NOTES.md#not-run)", "[a](project/design.md#not-run)"),
-        ("project/design.md", "[`a`](docs/parses.md)", "[`a`](../parses.md)"),
-        ("guides/my_problem.md", "[a](../../docs/results.md)", "[a](../results.md)"),
-        ("guides/data.md", "[a](https://host/x.md) `[b](../BUILD_NOTES.md)`", None),
-        ("guides/data.md", "![a](../images/a.png) [b](training.md) [c](#here)", None),
-    ],
-)
-def test_relink(hook: ModuleType, page: str, text: str, want: str | None) -> None:
-    assert hook.relink(text, page) == (want or text)
-
-
 def test_the_reference_has_every_command_flag_and_set(hook: ModuleType) -> None:
     commands_page, hparams_page = hook.commands_page(), hook.hparams_page()
     assert commands_page.count("\n## t2t-") == 20

@@ -3,14 +3,12 @@
 import math
 from collections import Counter
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
-import sacrebleu
 
 from t2t_revival import T2TError
-from t2t_revival.evaluation.bleu import chrf_score, paper_style_bleu, read_lines, sacrebleu_score, t2t_bleu
+from t2t_revival.evaluation.bleu import chrf_score, paper_style_bleu, sacrebleu_score, t2t_bleu
 
 HYPOTHESES = [
     "Das Rich-Text-Format ist sehr alt.",
@@ -82,33 +80,12 @@ def test_paper_style_is_not_smoothed_and_minds_case() -> None:
     assert paper_style_bleu(["ein Hund schläft hier nun"], ["EIN HUND SCHLÄFT HIER NUN"], "de").score == 0
 
 
-def test_sacrebleu_is_bleu_of_13a_tokens() -> None:
-    """13a leaves hyphens and German quotes alone, and separates other punctuation unless in a number."""
-    separated = (("1,5", "1&5"), (",", " ,"), ("1&5", "1,5"), (":", " :"), ("Mio.", "Mio ."), ("3.", "3 ."))
-    hypotheses, references = HYPOTHESES, REFERENCES
-    for text, tokens in (
-        *separated,
-        ("alt.", "alt ."),
-        ("ging.", "ging ."),
-        ("Euro.", "Euro ."),
-        ("o!", "o !"),
-    ):
-        hypotheses, references = (
-            [line.replace(text, tokens) for line in lines] for lines in (hypotheses, references)
-        )
-    result = sacrebleu_score(HYPOTHESES, REFERENCES)
-    assert result.score == pytest.approx(corpus_bleu(hypotheses, references), abs=1e-9)
-    assert "case:mixed|eff:no|tok:13a|smooth:exp" in result.signature
-    assert "BP = " in result.details
-    assert str(result).startswith(f"{result.score:.2f} nrefs:1|")
-
-
 def test_lowercase() -> None:
     shouted = [line.upper() for line in REFERENCES]
     assert sacrebleu_score(shouted, REFERENCES).score < 50
     result = sacrebleu_score(shouted, REFERENCES, lowercase=True)
     assert result.score == pytest.approx(100)
-    assert "case:lc" in result.signature
+    assert "case:lc|eff:no|tok:13a|smooth:exp" in result.signature
 
 
 def test_chrf_is_f2_of_character_ngrams() -> None:
@@ -151,28 +128,11 @@ def test_t2t_bleu_is_what_tensor2tensor_gave(
     assert t2t_bleu(hypotheses, references) == pytest.approx(cased, abs=1e-4)
 
 
-def test_t2t_bleu_is_sacrebleu_of_international_tokens() -> None:
-    expected = sacrebleu.corpus_bleu(HYPOTHESES, [REFERENCES], tokenize="intl").score
-    assert t2t_bleu(HYPOTHESES, REFERENCES) == pytest.approx(expected, abs=1e-9)
-    assert sacrebleu_score(HYPOTHESES, REFERENCES).score != pytest.approx(expected, abs=0.1)
-
-
 def test_why_short_perfect_text_has_no_score() -> None:
     for short in (sacrebleu_score(["Ein Hund"], ["Ein Hund"]), paper_style_bleu(["eins"], ["eins"], "de")):
         assert short.score == 0
         assert str(short).endswith("; no 4-grams: each translation has fewer than 4 tokens")
     assert "no 4-grams" not in str(sacrebleu_score(["eins zwei drei vier"], ["fünf sechs sieben acht"]))
-
-
-def test_unknown_language() -> None:
-    with pytest.raises(T2TError, match=r"unknown target language 'dee'; did you mean .*de"):
-        paper_style_bleu(["a"], ["a"], "dee")
-
-
-def test_lines_are_split_at_line_feeds_alone_and_a_byte_order_mark_is_no_text(tmp_path: Path) -> None:
-    path = tmp_path / "lines"
-    path.write_bytes("\ufeffa\u2028b\r\n\nc\x0cd".encode())
-    assert read_lines(path) == ["a\u2028b", "", "c\x0cd"]
 
 
 @pytest.mark.parametrize(

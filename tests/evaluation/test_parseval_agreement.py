@@ -138,22 +138,6 @@ def test_pyevalb(pairs: list[Pair], request: pytest.FixtureRequest) -> None:
         assert number
 
 
-def test_pyevalb_where_no_rule_applies(pairs: list[Pair], request: pytest.FixtureRequest) -> None:
-    pytest.importorskip("PYEVALB")
-    plain = [pair for pair in pairs if not deleted_words(pair[0]) and all(map(is_plain, pair))]
-    assert plain
-    assert all(agree(pyevalb(*pair), counted(score(*pair))) for pair in plain)
-    print(f"\n{request.node.name}: {len(plain)} pairs, PYEVALB agrees on all as it is")
-
-
-def is_plain(tree: Tree) -> bool:
-    """Returns whether a tree has no TOP, PRT or function tags and no two equal brackets."""
-    labels = [node.label() for node in tree.subtrees() if isinstance(node[0], Tree)]
-    numbered = (node.label() for node in by_rules(tree, set()).subtrees() if isinstance(node[0], Tree))
-    unusual = any(label in ("TOP", "PRT") or "-" in label or "=" in label for label in labels)
-    return not unusual and all(label.endswith("#1") for label in numbered)
-
-
 def test_brute_force(pairs: list[Pair]) -> None:
     for gold, predicted in pairs:
         counts = score(gold, untagged(predicted))

@@ -1,6 +1,5 @@
 """The model and each of its layers work under every Keras backend; `layer_checks` is the harness."""
 
-import ast
 import importlib.util
 import os
 import sys
@@ -16,40 +15,13 @@ from t2t_revival import HParams, Transformer
 from tests.support.backend_process import run_with_backend
 from tests.support.layer_checks import CASES, check_layer
 
-MODEL_FOLDER = Path(t2t_revival.model.__file__).parent
 ROOT = Path(__file__).parents[2]
-ALLOWED = {"keras", "t2t_revival.model", "t2t_revival.utils.keras_hooks"}
-READS_HPARAMS = "transformer.py"
 IDS = {
     "inputs": np.array([[3, 4, 5, 1], [7, 8, 1, 0]], "int32"),
     "targets": np.array([[9, 2, 1], [3, 1, 0]], "int32"),
 }
 FLAGS = np.zeros((11, 3), "float32")  # of tokens; see `DeterministicAttention`
 FLAGS[[1, 5], 0] = FLAGS[7, 1] = FLAGS[[2, 9], 2] = 1
-
-
-def imported_modules(file: Path) -> set[str]:
-    names: set[str] = set()
-    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{file.name}: a relative import"
-            names.add(node.module or "")
-    return names
-
-
-def is_allowed(module: str, allowed: set[str]) -> bool:
-    if module.partition(".")[0] in sys.stdlib_module_names:
-        return True
-    return any(module == name or module.startswith(f"{name}.") for name in allowed)
-
-
-def test_imports_only_keras_and_itself() -> None:
-    """`Transformer` alone reads hyperparameters."""
-    for file in MODEL_FOLDER.rglob("*.py"):
-        allowed = ALLOWED | {"t2t_revival.hparams"} if file.name == READS_HPARAMS else ALLOWED
-        assert [name for name in imported_modules(file) if not is_allowed(name, allowed)] == [], file
 
 
 @pytest.mark.slow

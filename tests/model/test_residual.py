@@ -1,4 +1,4 @@
-"""Section 3.1: residual connections; layer normalisation and its gradient, which is written out."""
+"""Section 3.1: layer normalisation and its gradient, which is written out."""
 
 import keras
 import numpy as np
@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
-from t2t_revival.model.residual import LayerNorm, Residual
+from t2t_revival.model.residual import LayerNorm
 from tests.support.numpy_transformer import layer_norm
 
 RNG = np.random.default_rng(6)
@@ -64,38 +64,3 @@ def test_statistics_are_float32_under_mixed_precision() -> None:
     assert layer.gamma.dtype == "float32"
     expected = layer_norm(tf.cast(x, tf.float64).numpy(), np.ones(64), np.zeros(64))
     np.testing.assert_allclose(tf.cast(out, tf.float64).numpy(), expected, atol=0.02)
-
-
-def residual(**arguments: object) -> tuple[Residual, np.ndarray, np.ndarray]:
-    layer = Residual(8, **arguments)
-    layer.build()
-    layer.norm.gamma.assign(RNG.standard_normal(8))
-    layer.norm.beta.assign(RNG.standard_normal(8))
-    return layer, np.array(layer.norm.gamma, "float64"), np.array(layer.norm.beta, "float64")
-
-
-def around(layer: Residual, x: np.ndarray) -> np.ndarray:
-    """The residual connection around the sub-layer that doubles."""
-    return ops.convert_to_numpy(layer(x, layer.preprocess(x) * 2))
-
-
-def test_post_norm() -> None:
-    layer, gamma, beta = residual()
-    x = RNG.standard_normal((2, 3, 8)).astype("float32")
-    np.testing.assert_allclose(around(layer, x), layer_norm(x + 2.0 * x, gamma, beta), atol=1e-5)
-
-
-def test_pre_norm() -> None:
-    layer, gamma, beta = residual(pre_norm=True)
-    x = RNG.standard_normal((2, 3, 8)).astype("float32")
-    expected = x + 2 * layer_norm(x.astype("float64"), gamma, beta)
-    np.testing.assert_allclose(around(layer, x), expected, atol=1e-5)
-
-
-def test_dropout_falls_on_the_sub_layer_and_spares_the_input() -> None:
-    keras.utils.set_random_seed(3)
-    layer, *_ = residual(dropout=0.5, pre_norm=True)
-    x = np.full((4, 25, 8), 10.0, "float32")
-    out = ops.convert_to_numpy(layer(x, np.ones_like(x), training=True))
-    assert set(np.unique(out)) == {10.0, 12.0}
-    assert (around(layer, x) == around(layer, x)).all()

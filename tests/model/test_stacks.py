@@ -1,28 +1,11 @@
-"""Section 3.1: the number of layers, their last normalisation, and the time that masks take."""
+"""The time that masks take in whole stacks."""
 
 import time
 
 import numpy as np
-import pytest
 import tensorflow as tf
 
 from t2t_revival import HParams, Transformer
-from t2t_revival.model.stacks import Decoder, Encoder
-
-
-@pytest.mark.parametrize(("encoder", "decoder"), [(0, 0), (1, 0), (3, 1)])
-def test_number_of_layers(tiny_hparams: HParams, encoder: int, decoder: int) -> None:
-    h = tiny_hparams.replace(num_encoder_layers=encoder, num_decoder_layers=decoder)
-    model = Transformer(h, 11)
-    assert len(model.encoder.layers) == (encoder or 2)
-    assert len(model.decoder.layers) == (decoder or 2)
-
-
-def test_only_pre_norm_ends_in_a_norm() -> None:
-    sizes = {"num_layers": 2, "num_heads": 2, "hidden_size": 8, "filter_size": 16}
-    for stack in (Encoder, Decoder):
-        assert stack(**sizes).final_norm is None
-        assert stack(**sizes, pre_norm=True, norm_epsilon=0.5).final_norm.epsilon == 0.5
 
 
 def test_long_targets_take_no_longer_than_their_gradient():

@@ -9,7 +9,7 @@ import tensorflow as tf
 from keras import ops
 
 from t2t_revival import HParams, Transformer
-from tests.support.numpy_transformer import NumpyTransformer, neighbourhoods
+from tests.support.numpy_transformer import NumpyTransformer
 from tests.support.tiny_models import TINY
 
 pytestmark = pytest.mark.filterwarnings("ignore:You are using a softmax over axis -1")  # a first step
@@ -94,22 +94,6 @@ def test_attention_weights_equal_numpy(model: Transformer, weights: list[np.ndar
             np.testing.assert_allclose(stack[b], numpy_model.attended[name], atol=1e-5)
 
 
-def test_attention_weights_sum_to_1_and_leave_out_what_cannot_be_seen(
-    model: Transformer, weights: list[np.ndarray]
-) -> None:
-    """That is padding, what is later, and what is no neighbour."""
-    window = model.hparams.attention_window
-    real = SOURCE[:, None, :] != 0
-    visible = (
-        real & neighbourhoods(5, window, masked=False),
-        neighbourhoods(4, window, masked=True)[None],
-        np.broadcast_to(real, (2, 4, 5)),
-    )
-    for stack, seen in zip(weights, visible, strict=True):
-        np.testing.assert_allclose(stack.sum(-1), 1, atol=1e-5)
-        np.testing.assert_array_equal(stack > 0, np.broadcast_to(seen[:, None, None], stack.shape))
-
-
 def test_attention_weights_by_layers_of_their_own_and_in_any_precision(tiny_hparams: HParams) -> None:
     hparams = tiny_hparams.replace(num_encoder_layers=3, num_decoder_layers=1)
     model = make(hparams)
@@ -122,52 +106,12 @@ def test_attention_weights_by_layers_of_their_own_and_in_any_precision(tiny_hpar
         np.testing.assert_allclose(ops.convert_to_numpy(one), ops.convert_to_numpy(other), atol=0.05)
 
 
-def test_later_targets_cannot_be_seen(model: Transformer, expected: np.ndarray) -> None:
-    """Position t has seen the targets before t, not t itself."""
-    for t in range(4):
-        changed = TARGETS.copy()
-        changed[:, t:] = np.random.default_rng(t).integers(2, VOCAB, changed[:, t:].shape)
-        after = logits(model, SOURCE, changed)
-        np.testing.assert_array_equal(after[:, : t + 1], expected[:, : t + 1])
-        if t < 3:
-            assert (np.abs(after - expected)[:, t + 1] > 1e-3).any()
-
-
 def test_padding_of_the_source_cannot_be_seen(model: Transformer, expected: np.ndarray) -> None:
     longer = np.concatenate([SOURCE, np.zeros((2, 6), "int32")], axis=1)
     np.testing.assert_allclose(logits(model, longer, TARGETS), expected, atol=1e-5)
     for b in range(2):
         alone = SOURCE[b : b + 1, : np.count_nonzero(SOURCE[b])]
         np.testing.assert_allclose(logits(model, alone, TARGETS[b : b + 1])[0], expected[b], atol=1e-5)
-
-
-def test_padding_of_the_targets_cannot_be_seen(model: Transformer, expected: np.ndarray) -> None:
-    longer = np.concatenate([TARGETS, np.zeros((2, 5), "int32")], axis=1)
-    np.testing.assert_allclose(logits(model, SOURCE, longer)[:, :4], expected, atol=1e-5)
-
-
-def test_the_vector_of_padding_in_the_source_is_never_used(tiny_hparams: HParams) -> None:
-    model = make(tiny_hparams.replace(shared_embedding_and_softmax_weights=False))
-    before = logits(model, SOURCE, TARGETS)
-    table = ops.convert_to_numpy(model.source_embedding.embeddings).copy()
-    table[0] += 5
-    model.source_embedding.embeddings.assign(table)
-    np.testing.assert_array_equal(logits(model, SOURCE, TARGETS), before)
-
-
-def test_gradients_do_not_reach_what_cannot_be_seen(tiny_hparams: HParams) -> None:
-    """The loss of the first two targets, by the vectors of each id: each id stands in one place only."""
-    model = make(tiny_hparams.replace(shared_embedding_and_softmax_weights=False))
-    source = np.array([[2, 3, 1, 0, 0]], "int32")
-    targets = np.array([[4, 5, 6, 7]], "int32")
-    tables = [model.source_embedding.embeddings.value, model.target_embedding.embeddings.value]
-    with tf.GradientTape() as tape:
-        value = tf.reduce_sum(tf.nn.log_softmax(model({"inputs": source, "targets": targets}))[:, :2, 3])
-    by_source, by_target = (
-        np.abs(tf.convert_to_tensor(g).numpy()).sum(1) for g in tape.gradient(value, tables)
-    )
-    assert set(np.flatnonzero(by_source)) == {1, 2, 3}
-    assert set(np.flatnonzero(by_target)) == {4}
 
 
 @pytest.mark.parametrize("beams", [1, 3])

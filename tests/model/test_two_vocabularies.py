@@ -2,7 +2,6 @@
 
 import keras
 import numpy as np
-import pytest
 from keras import ops
 
 from t2t_revival import Transformer
@@ -10,14 +9,6 @@ from t2t_revival.training.compile import build_model, compile_model
 from tests.support.tiny_models import TINY
 
 SOURCE_SIZE, TARGET_SIZE = 11, 7
-TABLES = {
-    True: {"source_embedding": SOURCE_SIZE, "target_embedding": TARGET_SIZE},
-    False: {
-        "source_embedding": SOURCE_SIZE,
-        "target_embedding": TARGET_SIZE,
-        "softmax_embedding": TARGET_SIZE,
-    },
-}
 
 
 def make(tied: bool, target_size: int = TARGET_SIZE) -> Transformer:
@@ -26,26 +17,11 @@ def make(tied: bool, target_size: int = TARGET_SIZE) -> Transformer:
     return Transformer(hparams, SOURCE_SIZE, target_vocab_size=target_size)
 
 
-@pytest.mark.parametrize("tied", [True, False])
-def test_each_embedding_has_the_rows_of_its_vocabulary(tied: bool) -> None:
-    model = make(tied)
-    tables = {w.path.split("/")[1]: w.shape for w in model.weights if w.path.endswith("/embeddings")}
-    assert tables == {name: (rows, TINY.hidden_size) for name, rows in TABLES[tied].items()}
-
-
 def test_two_vocabularies_of_equal_size_are_two() -> None:
     model = make(True, SOURCE_SIZE)
     assert model.source_embedding is not model.target_embedding
     again = Transformer.from_config(model.get_config())
     assert again.count_params() == model.count_params()
-
-
-def test_one_vocabulary_has_the_weights_and_the_config_that_it_had() -> None:
-    model = Transformer(TINY, SOURCE_SIZE)
-    assert [w.path for w in model.weights if "embedding" in w.path] == [
-        "transformer/target_embedding/embeddings"
-    ]
-    assert "target_vocab_size" not in model.get_config()
 
 
 def test_the_loss_is_over_the_targets_vocabulary() -> None:

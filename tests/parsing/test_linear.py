@@ -8,7 +8,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from nltk.tree import Tree
 
-from t2t_revival.parsing.linear import delinearise, labels, linearise, sentence, tokens, words
+from t2t_revival.parsing.linear import delinearise, labels, linearise, sentence
 from t2t_revival.parsing.trees import MAX_DEPTH, bracketing, is_word, parse, read_trees
 
 SLEEPS = "(S (NP (DT The) (NN dog)) (VP (VBZ sleeps)) (. .))"
@@ -71,25 +71,6 @@ def test_the_example_of_the_format() -> None:
     assert delinearise(LINEAR, tree.leaves()) == (without_tags, False)
 
 
-@pytest.mark.parametrize(
-    ("text", "linear"),
-    [
-        ("(TOP (NN Introduction))", "(TOP XX )TOP"),
-        ("(S (VP (VP (VB Go))))", "(S (VP (VP XX )VP )VP )S"),
-        (
-            "(NP (NP (NN a)) (PRN (-LRB- -LRB-) (NN b) (-RRB- -RRB-)))",
-            "(NP (NP XX )NP (PRN XX XX XX )PRN )NP",
-        ),
-        ("(X (ADVP|PRT (RP up)))", "(X (ADVP|PRT XX )ADVP|PRT )X"),
-        ("(TOP (S (NN XX)) (S (NN XX)))", "(TOP (S XX )S (S XX )S )TOP"),
-    ],
-)
-def test_trees_as_tokens(text: str, linear: str) -> None:
-    tree = parse(text)
-    assert linearise(tree) == linear
-    assert delinearise(linear, tree.leaves(), [tag for _, tag in tree.pos()]) == (tree, False)
-
-
 @given(constituents(ANY_LABEL))
 def test_a_tree_comes_back_from_its_tokens(tree: Tree) -> None:
     text = linearise(tree)
@@ -111,20 +92,6 @@ def test_any_tokens_give_a_tree_over_the_words(tokens: list[str], sentence_words
     if not repaired:
         assert linearise(tree) == text
     assert delinearise(linearise(tree), sentence_words) == (tree, False)
-
-
-@given(constituents(st.sampled_from(LABELS)), st.data())
-def test_a_few_wrong_tokens_give_a_tree_over_the_words(tree: Tree, data: st.DataObject) -> None:
-    tokens = linearise(tree).split()
-    for _ in range(data.draw(st.integers(0, 2))):
-        position = data.draw(st.integers(0, len(tokens) - 1))
-        tokens[position : position + data.draw(st.integers(0, 1))] = data.draw(st.lists(TOKENS, max_size=1))
-        tokens = tokens or ["XX"]
-    text, sentence_words = " ".join(tokens), tree.leaves()
-    found, repaired = delinearise(text, sentence_words, [tag for _, tag in tree.pos()])
-    check_over(found, sentence_words)
-    assert found.pos() == tree.pos()
-    assert repaired is not is_well_formed(text, len(sentence_words))
 
 
 @pytest.mark.parametrize(
@@ -185,13 +152,6 @@ def test_a_tree_needs_words_and_as_many_tags() -> None:
             delinearise("(S XX XX )S", ["a", "b"], tags)
 
 
-def test_words_of_a_sentence() -> None:
-    assert words(" The  dog (a poodle) sleeps\u00a0:-) .\n") == [
-        *("The", "dog", "-LRB-a", "poodle-RRB-", "sleeps", ":--RRB-", "."),
-    ]
-    assert words("") == []
-
-
 @pytest.mark.parametrize(
     ("treebank", "files", "least"),
     [
@@ -211,16 +171,3 @@ def test_every_tree_of_a_treebank_comes_back(treebank: str, files: str, least: i
             assert bracketing(back) == bracketing(tree)
             count += 1
     assert count >= least
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("The dog sleeps.", "The dog sleeps ."),
-        ("He didn't, can't and won't.", "He did n't , ca n't and wo n't ."),
-        ("The dog's (old) house costs $5.", "The dog 's -LRB- old -RRB- house costs $ 5 ."),
-        ("", ""),
-    ],
-)
-def test_sentences_are_cut_as_the_treebank_does(text: str, found: str) -> None:
-    assert tokens(text) == found.split()

@@ -47,18 +47,6 @@ def check_one_piece_each(vocabulary: Vocabulary, texts: list[str]) -> None:
     assert [text.decode() for text in vocabulary.decode_in_graph(ragged).numpy()] == texts
 
 
-def test_every_token_of_a_tree_is_one_piece(vocabulary: Vocabulary) -> None:
-    check_one_piece_each(
-        vocabulary,
-        [
-            "(S (NP XX XX )NP (VP XX )VP XX )S ",
-            "(TOP (X XX )X (XX XX )XX )TOP ",
-            "(SBARQ (SBAR (S (ADVP|PRT XX )ADVP|PRT (PRT|ADVP XX )PRT|ADVP )S )SBAR )SBARQ ",
-            "(-LRB- (, XX ), (\" XX )\" ('' XX )'' )-LRB- ",
-        ],
-    )
-
-
 @given(st.lists(st.lists(st.sampled_from(symbols(LABELS)), max_size=12).map("".join), min_size=1, max_size=4))
 def test_every_token_is_one_piece_whatever_its_neighbours(vocabulary: Vocabulary, texts: list[str]) -> None:
     check_one_piece_each(vocabulary, texts)

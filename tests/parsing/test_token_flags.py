@@ -52,3 +52,7 @@ def test_one_token_stands_for_a_word(vocabulary: Vocabulary) -> None:
 def test_a_vocabulary_without_trees_is_refused() -> None:
     with pytest.raises(T2TError, match="deterministic_attention=True is for parsing"):
         token_flags(["<pad>", "</s>", "<unk>", "a", "▁b"])
+
+
+def test_flags_are_not_trained(attention: DeterministicAttention) -> None:
+    assert [weight.name for weight in attention.trainable_weights] == ["kernel"]

@@ -220,24 +220,6 @@ def test_trees_before_the_fault_are_read(path: Path) -> None:
         next(trees)
 
 
-def damaged(content: bytes) -> bytes:
-    middle = len(content) // 2
-    return content[:middle] + bytes([content[middle] ^ 0xFF]) + content[middle + 1 :]
-
-
-@pytest.mark.parametrize(
-    "content",
-    [
-        RAN.encode(),
-        gzip.compress(RAN.encode(), mtime=0)[:-10],
-        damaged(gzip.compress((RAN * 9).encode(), mtime=0)),
-        gzip.compress(RAN.encode(), mtime=0) + b"rubbish",
-    ],
-)
-def test_a_corrupt_gzip_file_is_named(tmp_path: Path, content: bytes) -> None:
-    assert error_of(tmp_path / "wsj.gz", content).startswith(": corrupt gzip file: ")
-
-
 def test_a_file_that_cannot_be_opened_is_named(tmp_path: Path) -> None:
     for path, reason in ((tmp_path / "none.mrg", "No such file or directory"), (tmp_path, "Is a directory")):
         with pytest.raises(T2TError) as raised:

@@ -42,14 +42,6 @@ def test_section_6_3s_settings():
     assert (hparams.num_hidden_layers, hparams.hidden_size) == (4, 1024)
 
 
-def test_every_token_of_a_tree_is_one_piece(made):
-    problem, data = made
-    vocabulary = problem.vocabulary(data)
-    _, tokens = next(problem.text("train", data))
-    assert tokens == "(S (NP XX XX )NP (VP XX (NP XX XX )NP )VP XX )S "
-    assert len(vocabulary.encode(tokens)) == len(tokens.split())
-
-
 def test_outputs_are_measured_against_the_treebanks_own_trees(made):
     problem, data = made
     found = list(problem.references("dev", data))

@@ -1,9 +1,6 @@
-import textwrap
-
 import pytest
 
 from t2t_revival import HParams, T2TError, Text2TextProblem, registry
-from t2t_revival.data import workers
 from tests.support.line_corpus import write_pairs
 
 PAIRS = {
@@ -41,11 +38,6 @@ def test_defaults_are_the_papers_for_translation():
     assert problem.decode_hparams() == {"beam_size": 4, "alpha": 0.6, "extra_length": 50}
     assert problem.eval_metrics() == ("loss", "perplexity", "accuracy", "bleu")
     assert problem.hparams(HParams()) == HParams()
-
-
-def test_text_gives_back_every_whole_pair_of_dev_in_order(made):
-    problem, data = made
-    assert list(problem.text("dev", data)) == [pair for pair in PAIRS["dev"] if all(pair)]
 
 
 def test_the_dataset_is_what_was_encoded(made):
@@ -138,47 +130,6 @@ def test_a_subclass_of_a_built_in_problem_has_its_own_size(kind):
     base = type(registry.problem("translate_ende"))
     small = type("UsrSmallEnde", (base,), {"approx_vocab_size": 512})
     assert small().default_vocab_size(Pretended(kind, 100)) == 512
-
-
-def test_a_users_problem_and_source_work_in_many_processes(tmp_path, monkeypatch):
-    package = tmp_path / "my_problems"
-    package.mkdir()
-    (package / "__init__.py").write_text(
-        textwrap.dedent("""
-        from t2t_revival import registry
-        from t2t_revival import Source
-        from t2t_revival import Text2TextProblem
-
-        class Numbers(Source):
-            kind, name, source_lang, target_lang = "numbers", "numbers", "up", "down"
-
-            def splits(self):
-                return ("train", "dev")
-
-            def count(self, split):
-                return 50 if split == "train" else 5
-
-            def pairs(self, split, start, stop):
-                return ((f"count to {n} please", f"from {n} down") for n in range(start, stop))
-
-        @registry.register_problem
-        class CountDown(Text2TextProblem):
-            "Counts down."
-            source_lang, target_lang, default_source = "up", "down", "numbers"
-
-            def make_source(self, data_source, tmp_dir):
-                return Numbers()
-        """)
-    )
-    monkeypatch.setattr(workers, "PAIRS_PER_WORKER", 20)
-    monkeypatch.setattr(workers, "cores", lambda: 2)
-    registry.import_usr_dir(str(package))
-    problem = registry.problem("count_down", vocab_size=290)
-    problem.generate_data(tmp_path / "data")
-    assert registry.list_problems()["count_down"] == "Counts down."
-    pairs = [(f"count to {n} please", f"from {n} down") for n in range(5)]
-    assert list(problem.text("dev", tmp_path / "data")) == pairs
-    assert len(list(problem.text("train", tmp_path / "data"))) == 50
 
 
 @pytest.mark.parametrize(

@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 
-from t2t_revival import HParams, PairsSource, Problem, T2TError, Text2TextProblem, registry
-from t2t_revival.data.batching import TrainingBatches
+from t2t_revival import PairsSource, Problem, T2TError, Text2TextProblem, registry
 from t2t_revival.data.config import DataConfig
-from t2t_revival.data.evaluation_batches import evaluation_batches
 from t2t_revival.problems.text_problems import Finished
 
 PAIRS = {
@@ -61,25 +59,6 @@ def test_data_made_for_the_reverse_is_the_problems(data, tmp_path_factory):
     assert metadata.name == "usr_animals"
     names = [{path.name: path.read_bytes() for path in folder.iterdir()} for folder in (data, other)]
     assert names[0] == names[1]
-
-
-def test_batches_have_their_sides_swapped(data):
-    hparams = HParams(batch_size=64, max_length=20)
-    reverse, forward = registry.problem("usr_animals_rev"), registry.problem("usr_animals")
-    vocabulary = forward.vocabulary(data)
-    for batches in (
-        TrainingBatches(reverse.shards("train", data), hparams).dataset().take(3).as_numpy_iterator(),
-        evaluation_batches(reverse.shards("dev", data), hparams),
-    ):
-        for features, labels, _ in batches:
-            inputs, targets = (map(vocabulary.decode, rows) for rows in (features["inputs"], labels))
-            assert all(line.startswith("ein") for line in inputs)
-            assert all(line.startswith("a ") for line in targets)
-            np.testing.assert_array_equal(features["targets"], labels)
-    features, labels, _ = next(
-        iter(TrainingBatches(forward.shards("train", data), hparams).dataset().as_numpy_iterator())
-    )
-    assert vocabulary.decode(labels[0]).startswith("ein")
 
 
 def test_names_languages_and_settings():

@@ -37,33 +37,6 @@ def made(corpus, tmp_path):
     return problem, tmp_path / "data"
 
 
-def test_each_side_learns_from_its_own_text(made):
-    problem, data = made
-    metadata = problem.metadata(data)
-    assert metadata.vocab_file == "vocab.translate_enxx.en.290.spm"
-    assert metadata.target_vocab_file == "vocab.translate_enxx.xx.290.spm"
-    inputs, targets = problem.vocabularies(data)
-    assert any("dog" in piece for piece in inputs.pieces)
-    assert not any("狗" in piece for piece in inputs.pieces)
-    assert any("狗" in piece for piece in targets.pieces)
-    assert not any("dog" in piece for piece in targets.pieces)
-    encoders = problem.feature_encoders(data)
-    assert (encoders["inputs"].fingerprint, encoders["targets"].fingerprint) == (
-        metadata.vocab_fingerprint,
-        metadata.target_vocab_fingerprint,
-    )
-
-
-def test_shards_have_the_ids_of_each_side_s_vocabulary(made):
-    problem, data = made
-    inputs, targets = problem.vocabularies(data)
-    first = next(problem.dataset("dev", data).as_numpy_iterator())
-    assert first["inputs"].tolist() == [*inputs.encode("a dog"), 1]
-    assert first["targets"].tolist() == [*targets.encode("狗"), 1]
-    assert list(problem.text("dev", data)) == DEV
-    assert sorted(problem.text("train", data)) == sorted(TRAIN)
-
-
 def test_in_the_other_direction_they_are_swapped(made):
     problem, data = made
     reverse = ReversedProblem(problem)

@@ -22,15 +22,3 @@ def test_english_to_chinese_has_two_vocabularies_as_in_t2t():
     problem = registry.problem("translate_enzh")
     assert (problem.source_lang, problem.target_lang, problem.separate_vocabularies) == ("en", "zh", True)
     assert problem.make_source(problem.default_source, None).name == "tfds:wmt17_translate/zh-en"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["translate_ende", "translate_enfr"])
-def test_the_sample_makes_data_with_the_default_vocabulary(name, tmp_path):
-    problem = registry.problem(name, data_source="sample")
-    metadata = problem.generate_data(tmp_path)
-    assert metadata.source == "sample"
-    assert metadata.vocab_size == 1000
-    assert list(metadata.splits) == ["train", "dev", "test"]
-    source = problem.make_source("sample", None)
-    assert list(problem.text("test", tmp_path)) == list(source.pairs("test", 0, source.count("test")))

@@ -30,22 +30,6 @@ def test_corpora_named_after_their_languages_get_the_tag_of_the_target(tmp_path)
     assert all(source.startswith("<2en> ") for source, _ in found["fr-en"].text("train", tmp_path))
 
 
-def test_both_directions_of_a_corpus_and_a_tag_of_its_own(tmp_path):
-    path = tmp_path / "many.yaml"
-    path.write_text(
-        "corpora:\n"
-        "  - {name: pairs, languages: en-de, source: sample, weight: 2, both_directions: true}\n"
-        "  - {name: back, languages: en-fr, source: sample, weight: 1, tag: <2fr_bt>}\n"
-    )
-    problem = many(str(path), vocab_size=400)
-    metadata = problem.generate_data(tmp_path / "data")
-    assert metadata.tags == ["<2de>", "<2en>", "<2fr_bt>"]
-    assert metadata.corpora == {"pairs": 1.0, "pairs_rev": 1.0, "back": 1.0}
-    corpora = problem.corpora("dev", tmp_path / "data")
-    forward, reverse = (list(corpora[name].text("dev", tmp_path / "data")) for name in ("pairs", "pairs_rev"))
-    assert [(f"<2en> {target}", source.removeprefix("<2de> ")) for source, target in forward] == reverse
-
-
 def test_one_source_is_refused(tmp_path):
     for data_source in ("sample", None):
         with pytest.raises(T2TError, match="problem translate_many needs corpora of several languages"):

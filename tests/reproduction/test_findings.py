@@ -11,8 +11,6 @@ from t2t_revival.reproduction.table3 import (
     ROWS,
     UNDECIDED,
     Finding,
-    RowResult,
-    finding_rows,
     verdict,
 )
 
@@ -49,10 +47,3 @@ def test_findings_are_the_papers() -> None:
 
 def test_rows_are_all_of_the_papers_sets() -> None:
     assert set(ROWS) == {"base", "big"} | {n for n in registry.list_hparams() if n.startswith("table3_")}
-
-
-def test_findings_of_rows_that_were_not_measured_are_left_out() -> None:
-    results = {"base": RowResult(1, 10.0, BASE), "big": RowResult(1, 9.25, Compared(31.5, 0.4, 0.002))}
-    assert finding_rows(results) == [
-        ["the big model is better", "+0.6", "+1.50", "0.002", "holds", "-0.59", "-0.75"]
-    ]

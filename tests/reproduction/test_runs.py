@@ -7,7 +7,7 @@ import pytest
 
 from t2t_revival import HParams, T2TError, registry
 from t2t_revival.reproduction.runs import TRANSLATION, Runs, dev_perplexity
-from t2t_revival.reproduction.scales import CPU, PAPER
+from t2t_revival.reproduction.scales import CPU
 from t2t_revival.reproduction.table3 import make_tables
 from t2t_revival.training.run import Run
 
@@ -36,42 +36,6 @@ class FakeCommands:
 
     def names(self) -> list[str]:
         return [name for name, _ in self.asked]
-
-
-def test_a_row_is_trained_once_with_the_scales_overrides(tmp_path) -> None:
-    command = FakeCommands()
-    runs = Runs(tmp_path, CPU, command, "sample", {"precision": "mixed_bfloat16"})
-    place = runs.train_translator("table3_b_dk16")
-    assert place == tmp_path / "runs" / TRANSLATION / "table3_b_dk16"
-    assert command.asked == [
-        (
-            "t2t-trainer",
-            {
-                "problem": "translate_ende",
-                "hparams_set": "table3_b_dk16",
-                "data_dir": tmp_path / "data",
-                "output_dir": place,
-                "eval_bleu_sentences": 0,
-                "precision": "mixed_bfloat16",
-                "local_eval_frequency": 167,
-                "keep_checkpoint_max": 5,
-                "hparams": "num_hidden_layers=3,hidden_size=128,filter_size=512,attention_key_channels=32,"
-                "layer_preprocess_sequence=n,layer_postprocess_sequence=da,learning_rate_warmup_steps=400,batch_size=2048,effective_batch_size=0,train_steps=1666",
-            },
-        )
-    ]
-    assert dev_perplexity(place) == 8
-    assert runs.train_translator("table3_b_dk16") == place
-    assert command.names() == ["t2t-trainer"]
-
-
-def test_the_papers_scale_trains_the_set_as_it_is(tmp_path) -> None:
-    command = FakeCommands()
-    Runs(tmp_path, PAPER, command).train_translator("big")
-    flags = command.asked[0][1]
-    assert "hparams" not in flags
-    assert flags["local_eval_frequency"] == 0  # checkpoints each ten minutes, the trainer's default
-    assert flags["keep_checkpoint_max"] == 20
 
 
 def test_outputs_are_of_the_last_checkpoint_or_of_the_average(tmp_path) -> None:

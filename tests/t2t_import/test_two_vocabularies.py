@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from t2t_revival import HParams, T2TError, Translator
-from t2t_revival.decoding.ctranslate2_format import write_ctranslate2
 from t2t_revival.t2t_import.folder import import_command
 from t2t_revival.training.run import Run
 from tests.support.t2t_model import imported, logits, write
@@ -135,22 +134,3 @@ def test_several_files_of_one_problem_and_no_pair_are_an_error(t2t: Callable, tm
         imported(tmp_path, **PROBLEM)
     _, words = import_command(folder, "translate_ende", None)
     assert words[-1] == "--vocab_file=T2T_DATA_DIR/vocab.PROBLEM.SIZE.subwords"
-
-
-def test_ctranslate2_has_both(t2t: Callable, tmp_path: Path, known: dict[str, np.ndarray]) -> None:
-    ctranslate2 = pytest.importorskip("ctranslate2")
-    t2t()
-    imported(tmp_path, **PROBLEM)
-    translator = Translator.load(tmp_path / "out")
-    write_ctranslate2(translator.model, translator.vocabularies, 40, tmp_path / "model")
-    theirs = ctranslate2.Translator(str(tmp_path / "model"), compute_type="float32")
-    sides = [
-        [vocabulary.pieces[token] for token in known[side][0] if token > 1]
-        for vocabulary, side in zip(translator.vocabularies, ("inputs", "targets"), strict=True)
-    ]
-    (found,) = theirs.score_batch([sides[0]], [sides[1]])
-    log_probs = np.delete(known["logits"][0].astype(np.float64), 0, axis=-1)  # PAD is never produced
-    log_probs -= np.log(np.exp(log_probs).sum(-1, keepdims=True))
-    tokens = known["targets"][0][known["targets"][0] != 0]
-    expected = log_probs[np.arange(len(tokens)), tokens - 1]
-    np.testing.assert_allclose(found.log_probs, expected, atol=1e-3)

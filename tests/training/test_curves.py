@@ -9,7 +9,6 @@ from t2t_revival.training.curve_files import (
     DATA,
     DECODING,
     DEV,
-    TRAIN,
     best_row,
     comparable_rows,
     csv_path,
@@ -27,13 +26,6 @@ def add(
     with Curves(folder, start, {DEV: {DATA: data, DECODING: decoding}}) as curves:
         for step, scores in points:
             curves.add(DEV, step, Seen(target_tokens=10 * step), scores)
-
-
-def test_points_come_back(tmp_path: Path) -> None:
-    add(tmp_path, 0, (1, {"loss": 2.5}), (2, {"loss": 2.25}))
-    rows = read_curve(tmp_path, DEV)
-    assert [(row["step"], row["target_tokens"], row["loss"]) for row in rows] == [(1, 10, 2.5), (2, 20, 2.25)]
-    assert read_curve(tmp_path, TRAIN) == []
 
 
 def test_later_points_are_dropped_on_resumption(tmp_path: Path) -> None:

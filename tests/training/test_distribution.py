@@ -49,13 +49,6 @@ def test_what_is_no_tf_config(value: object, message: str, monkeypatch: pytest.M
         make_strategy("multi_worker")
 
 
-def test_a_process_of_its_own_is_the_chief() -> None:
-    engine = TensorFlowEngine(RunConfig(Path("out"), strategy="default"))
-    assert engine.chief
-    assert not engine.several
-    assert engine.all_reduce_max(2) == 2
-
-
 def test_a_loss_while_the_model_is_built_is_one_line(
     shards: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

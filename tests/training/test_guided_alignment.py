@@ -5,7 +5,6 @@ import numpy as np
 import pytest
 
 from t2t_revival import HParams, TokenCrossEntropy
-from t2t_revival.training.guided_alignment import alignment_losses
 from t2t_revival.training.model import TrainingTransformer
 from tests.support.tiny_models import TINY
 
@@ -15,16 +14,6 @@ GUIDED = TINY.replace(guided_alignment_weight=2.0, layer_prepostprocess_dropout=
 @pytest.mark.parametrize(("layers", "layer"), [(1, 0), (2, 0), (6, 4)])
 def test_the_head_is_of_the_last_layer_but_one(layers, layer):
     assert TINY.replace(num_decoder_layers=layers).guided_head == (layer, 0)
-
-
-def test_a_token_is_aligned_where_it_is_read():
-    attention = np.array([[[0.9, 0.1], [0.2, 0.8], [0.5, 0.5], [1.0, 0.0]]], np.float32)
-    shares = np.array([[[1, 0], [0.5, 0.5], [0, 1], [1, 0]]], np.float32)
-    losses = keras.ops.convert_to_numpy(alignment_losses(attention, shares))
-    expected = [-np.log(0.2), -np.log(0.5), -np.log(1e-9), 0]
-    np.testing.assert_allclose(losses[0], expected, rtol=1e-5)
-    nothing = keras.ops.convert_to_numpy(alignment_losses(attention, np.zeros_like(shares)))
-    np.testing.assert_array_equal(nothing, np.zeros((1, 4)))
 
 
 def batch():

@@ -19,22 +19,11 @@ from t2t_revival.training.events import EvaluatedEvent, SavedEvent, Scores, Step
 from t2t_revival.training.loop import Training, TrainingData
 from t2t_revival.training.state import Fingerprints
 from tests.support.copy_shards import HPARAMS, VOCAB
-from tests.support.copy_task import final_arrays, train
+from tests.support.copy_task import train
 
 PLAIN = HPARAMS.replace(layer_prepostprocess_dropout=0.0, label_smoothing=0.0)
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("models")]
-
-
-def test_it_learns_to_copy(shards: list[Path], tmp_path: Path) -> None:
-    events: list = []
-    hparams = PLAIN.replace(train_steps=1500)
-    result = train(shards, hparams, VOCAB, RunConfig(tmp_path, log_steps=50), on_event=events.append)
-    losses = [n.loss for n in events if isinstance(n, StepEvent)]
-    assert result.step == 1500
-    assert losses[0] > 2.0
-    assert losses[-1] < 0.25, "a model that attends to its source copies it"
-    assert [row["step"] for row in read_curve(tmp_path, TRAIN)] == [1, *range(50, 1501, 50)]
 
 
 def test_a_run_goes_on_with_another_number_of_micro_batches(shards: list[Path], tmp_path: Path) -> None:
@@ -158,12 +147,3 @@ def test_no_evaluation_but_the_last(shards: list[Path], tmp_path: Path) -> None:
     assert [row["step"] for row in read_curve(tmp_path, DEV)] == [8]
     assert [row["step"] for row in read_curve(tmp_path, TRAIN)] == [1, 8]
     assert [c.step for c in checkpoints.list_checkpoints(tmp_path)] == [8]
-
-
-@pytest.mark.nightly
-def test_bfloat16_learns_too(shards: list[Path], tmp_path: Path) -> None:
-    events: list = []
-    config = RunConfig(tmp_path, precision="mixed_bfloat16", log_steps=50)
-    train(shards, PLAIN.replace(train_steps=1500), VOCAB, config, on_event=events.append)
-    assert [n.loss for n in events if isinstance(n, StepEvent)][-1] < 0.8
-    assert {a.dtype.name for n, a in final_arrays(tmp_path).items() if "kernel" in n} == {"float32"}

@@ -1,4 +1,4 @@
-"""Low-rank adapters: they alone learn, and whoever loads a checkpoint finds them merged."""
+"""Low-rank adapters: whoever loads a checkpoint finds them merged."""
 
 from __future__ import annotations
 
@@ -7,16 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from t2t_revival import RunConfig, T2TError, Transformer
+from t2t_revival import T2TError, Transformer
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.checkpoints.adapters import is_adapter, weight_path
-from t2t_revival.training.checkpoints.file import EMA, MODEL, OPTIMIZER
 from t2t_revival.training.compile import build_model, compile_model
-from t2t_revival.training.lora import AdaptedMatrix, merged
-from t2t_revival.training.run import Run
-from t2t_revival.training.warm_start import WarmStart
+from t2t_revival.training.lora import merged
 from tests.support.copy_shards import HPARAMS, VOCAB
-from tests.support.copy_task import final_arrays, train
 
 slow = pytest.mark.slow
 LORA = HPARAMS.replace(lora_rank=2, train_steps=3)
@@ -27,15 +23,6 @@ BATCH = {"inputs": RNG.integers(2, VOCAB, (2, 5)), "targets": RNG.integers(2, VO
 def random_adapters(model: object) -> None:
     for _, adapter in model.adapters:  # type: ignore[attr-defined]
         adapter.b.assign(RNG.normal(size=adapter.b.shape))
-
-
-def test_the_matrix_is_the_sum() -> None:
-    w, a, b = (RNG.normal(size=shape).astype("f") for shape in ((6, 5), (6, 2), (2, 5)))
-    rows, ids = RNG.normal(size=(3, 6)).astype("f"), np.array([[4, 0]])
-    matrix, whole = AdaptedMatrix(w, a, b), w + a @ b
-    np.testing.assert_allclose(matrix.multiply(rows), rows @ whole, atol=1e-5)
-    np.testing.assert_allclose(matrix.take(ids), whole[ids], atol=1e-5)
-    np.testing.assert_allclose(matrix.transpose(), whole.T, atol=1e-5)
 
 
 def test_a_model_begins_as_it_was_and_each_adapter_counts() -> None:
@@ -75,32 +62,6 @@ def test_whoever_loads_a_checkpoint_gets_the_merged_model(tmp_path: Path) -> Non
         plain = Transformer(HPARAMS, VOCAB)
         checkpoints.restore_weights(plain, stored)
         np.testing.assert_allclose(plain(BATCH), model(BATCH), atol=1e-4)
-
-
-@slow
-@pytest.mark.usefixtures("models")
-def test_adapters_alone_learn_and_are_evaluated(shards: list[Path], tmp_path: Path) -> None:
-    general, out = tmp_path / "general", tmp_path / "out"
-    train(shards, HPARAMS.replace(train_steps=2), VOCAB, RunConfig(general))
-    Run("translate_ende", "tiny", "data", "vocab.spm", "a", {}).save(general)
-    start, seen = WarmStart.open(general), []
-
-    def evaluate(model: object) -> dict[str, float]:
-        seen.append({weight.path: weight.numpy() for weight in model.weights})  # type: ignore[attr-defined]
-        return {"loss": 1.0}
-
-    hparams = LORA.replace(ema_decay=0.5, learning_rate_constant=10.0)
-    train(shards, hparams, VOCAB, RunConfig(out, warm_start=start), evaluate)
-    before, after = final_arrays(general), final_arrays(out)
-    for name, array in after.items():
-        if name in before and name.startswith(MODEL) and array.dtype == "f":
-            np.testing.assert_array_equal(before[name], array)
-    assert all(is_adapter(name) for name in after if name.startswith((OPTIMIZER, EMA)))
-    used, _ = checkpoints.load_weights(out / "model.ckpt-3.npz")
-    changed = [name for name, array in used.items() if array.dtype == "f" and (array != before[name]).any()]
-    assert changed
-    for name in changed:
-        np.testing.assert_allclose(seen[-1][name.removeprefix(MODEL)], used[name], atol=1e-6)
 
 
 def test_what_is_frozen_is_named_by_the_matrices_paths() -> None:

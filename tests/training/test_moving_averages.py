@@ -1,4 +1,4 @@
-"""Moving averages of the weights: evaluated, decoded with, resumed, compared."""
+"""Moving averages of the weights: their values, what is loaded, how they begin."""
 
 from __future__ import annotations
 
@@ -43,24 +43,6 @@ def test_averages_are_numpys_and_are_what_is_loaded(
     checkpoints.restore_weights(model, newest)
     for weight in model.weights:
         np.testing.assert_array_equal(weight, each[-1][EMA + weight.path])
-
-
-def test_averages_are_evaluated_and_do_not_change_the_training(shards: list[Path], tmp_path: Path) -> None:
-    seen: list[dict[str, np.ndarray]] = []
-
-    def evaluate(model: object) -> dict[str, float]:
-        seen.append({weight.path: weight.numpy() for weight in model.trainable_variables})  # type: ignore
-        return {"loss": 1.0}
-
-    with_averages, without = tmp_path / "with", tmp_path / "without"
-    hparams = HPARAMS.replace(train_steps=4, ema_decay=DECAY)
-    train(shards, hparams, VOCAB, RunConfig(with_averages, eval_frequency=2), evaluate)
-    train(shards, HPARAMS.replace(train_steps=4), VOCAB, RunConfig(without))
-    averaged, plain = final_arrays(with_averages), final_arrays(without)
-    for name, array in plain.items():
-        np.testing.assert_array_equal(averaged[name], array)
-    for path, values in seen[-1].items():
-        np.testing.assert_array_equal(values, averaged[EMA + path])
 
 
 def test_averages_begin_with_the_weights_where_a_run_had_none(shards: list[Path], tmp_path: Path) -> None:

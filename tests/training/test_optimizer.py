@@ -67,33 +67,6 @@ def test_accumulated_gradients_make_one_update_of_their_mean(tiny_hparams: HPara
     np.testing.assert_allclose(got, plain_adam(start, means, tiny_hparams), atol=2e-5)
 
 
-@keras.saving.register_keras_serializable("tests")
-class DenseAdam(keras.optimizers.Adam):
-    """Keras's Adam squares the parts of a sparse gradient that fall on one row before it sums them."""
-
-    def update_step(self, gradient, variable, learning_rate) -> None:
-        super().update_step(tf.convert_to_tensor(gradient), variable, learning_rate)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("accumulate", [1, 2])
-def test_fit_equals_keras_adam(tiny_hparams: HParams, accumulate: int) -> None:
-    """Updates in a graph, with the sparse gradients of an embedding, are those of Keras."""
-    ids = RNG.integers(1, 11, (4, 5)).astype("int32")
-    fused = make_optimizer(tiny_hparams, accumulate)
-    start, ends = None, []
-    for optimizer in (fused, DenseAdam.from_config(fused.get_config())):
-        model = keras.Sequential([keras.Input((5,)), keras.layers.Embedding(11, 4), keras.layers.Dense(11)])
-        start = model.get_weights() if start is None else start
-        model.set_weights(start)
-        model.compile(optimizer=optimizer, loss=TokenCrossEntropy(), jit_compile=False)
-        model.fit(ids, ids, batch_size=2, epochs=2, shuffle=False, verbose=0)
-        ends.append(model.get_weights())
-    for a, b, before in zip(*ends, start, strict=True):
-        np.testing.assert_allclose(a, b, atol=5e-5)
-        assert (a != before).any()
-
-
 @pytest.mark.parametrize("accumulate", [1, 3])
 def test_learning_rate_of_an_update(tiny_hparams: HParams, accumulate: int) -> None:
     """The reported rate is the one used: with one gradient, Adam's first step is the rate itself."""

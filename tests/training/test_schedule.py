@@ -1,4 +1,4 @@
-"""Section 5.3, equation (3), and tensor2tensor's schedules."""
+"""Section 5.3 and tensor2tensor's schedules."""
 
 import re
 from pathlib import Path
@@ -6,28 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import tensorflow as tf
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from t2t_revival import HParams, T2TError, registry
 from t2t_revival.training.engines.engine import accumulation
 from t2t_revival.training.schedule import Schedule, learning_rate
-
-
-def equation_3(step: int, d_model: int, warmup: int) -> float:
-    return d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    step=st.integers(1, 300_000),
-    d_model=st.sampled_from([256, 512, 1024]),
-    warmup=st.sampled_from([1, 400, 4000]),
-)
-def test_equation_3(step: int, d_model: int, warmup: int) -> None:
-    h = HParams(hidden_size=d_model, learning_rate_warmup_steps=warmup)
-    assert float(learning_rate(h, step)) == pytest.approx(equation_3(step, d_model, warmup), rel=2e-6)
-
 
 T2T_RATES = np.load(Path(__file__).parents[1] / "reference" / "learning_rate.npz")
 

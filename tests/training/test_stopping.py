@@ -9,7 +9,7 @@ import pytest
 
 from t2t_revival import RunConfig
 from t2t_revival.training.engines.tensorflow_engine import TensorFlowEngine
-from t2t_revival.training.stopping import EARLY, EarlyStopping, Stopping
+from t2t_revival.training.stopping import EarlyStopping, Stopping
 
 
 @pytest.fixture
@@ -72,10 +72,3 @@ def test_a_signal_before_early_stopping_is_the_reason(stopping: Stopping) -> Non
     stopping.on_scores(6, {"loss": 1.0})
     assert stopping.agree_to_stop()
     assert stopping.reason == "SIGINT"
-
-
-def test_early_stopping_is_a_reason(stopping: Stopping) -> None:
-    stopping.on_scores(1, {"loss": 1.0})
-    stopping.on_scores(6, {"loss": 1.0})
-    assert stopping.agree_to_stop()
-    assert stopping.reason == EARLY == "early stopping"

@@ -51,44 +51,6 @@ def test_loss_and_gradients_are_those_of_the_logits(
         np.testing.assert_allclose(*map(tf.convert_to_tensor, (got, expected)), atol=2e-6)
 
 
-def plain_cross_entropy(model: Transformer) -> float:
-    """The sum of weighted losses without label smoothing, in NumPy."""
-    logits = model(IDS).numpy().astype("float64")
-    log_probabilities = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
-    right = np.take_along_axis(log_probabilities, IDS["targets"][..., None], -1)[..., 0]
-    return -(right * WEIGHTS).sum()
-
-
-@pytest.mark.slow
-def test_fit_and_evaluate(tiny_hparams: HParams) -> None:
-    """Steps of `fit`, and the loss that `evaluate` returns, are those of the plain model.
-
-    Plain cross-entropy is measured beside the smoothed loss: by `fit`, of the weights before the update, and
-    by `evaluate`.
-    """
-    models = siblings(tiny_hparams.replace(num_hidden_layers=1), 1, 2)
-    data = tf.data.Dataset.from_tensors((IDS, IDS["targets"], WEIGHTS))
-
-    def fit(model: Transformer) -> dict[str, Any]:
-        history = model.fit(data, shuffle=False, verbose=0).history
-        return {name: values[0] for name, values in history.items()}
-
-    def evaluate(model: Transformer) -> dict[str, Any]:
-        return model.evaluate(data, verbose=0, return_dict=True)
-
-    for measure, tolerance in ((fit, 1e-6), (fit, 1e-6), (fit, 1e-6), (evaluate, 1e-5)):
-        cross_entropy = plain_cross_entropy(models[0])
-        expected, *found = map(measure, models)
-        for scores in found:
-            assert scores["loss"] == pytest.approx(expected["loss"], rel=tolerance)
-            assert scores["cross_entropy"] == pytest.approx(cross_entropy, rel=1e-5)
-            assert scores["loss"] != pytest.approx(cross_entropy, rel=1e-2)
-    plain, *fused = models
-    for model in fused:
-        for weight, expected_weight in zip(model.get_weights(), plain.get_weights(), strict=True):
-            np.testing.assert_allclose(weight, expected_weight, atol=1e-5)
-
-
 def test_logits_where_it_does_not_train(tiny_hparams: HParams, tmp_path: Path) -> None:
     plain, fused = siblings(tiny_hparams, 2)
     assert (fused(IDS).numpy() == plain(IDS).numpy()).all()
@@ -99,36 +61,6 @@ def test_logits_where_it_does_not_train(tiny_hparams: HParams, tmp_path: Path) -
     assert isinstance(loaded, TrainingTransformer)
     assert loaded.num_parallel_batches == 2
     assert (loaded(IDS).numpy() == plain(IDS).numpy()).all()
-
-
-@pytest.mark.slow
-def test_compiled_metrics_see_logits(tiny_hparams: HParams) -> None:
-    """All models report the same accuracy, while training and while evaluating."""
-    models = siblings(tiny_hparams.replace(num_hidden_layers=1), 1, 2)
-    data = tf.data.Dataset.from_tensors((IDS, IDS["targets"], WEIGHTS)).repeat(2)
-    logs = []
-    for model in models:
-        model.compile(
-            optimizer=keras.optimizers.SGD(0.5),
-            loss=TokenCrossEntropy(0.1),
-            metrics=["sparse_categorical_accuracy"],
-            weighted_metrics=[keras.metrics.SparseCategoricalCrossentropy(from_logits=True, name="nll")],
-        )
-        trained = model.fit(data, shuffle=False, verbose=0).history
-        evaluated = model.evaluate(data, verbose=0, return_dict=True)
-        logs.append({name: (np.ravel(trained[name])[0], evaluated[name]) for name in trained})
-    plain, *fused = logs
-    for found in fused:
-        assert set(found) - set(plain) == {"cross_entropy"}
-        for name, values in plain.items():
-            assert found[name] == pytest.approx(values, rel=1e-5)
-
-
-def test_its_config_keeps_precision_and_parts(tiny_hparams: HParams) -> None:
-    model = TrainingTransformer(tiny_hparams, VOCAB, num_parallel_batches=2, dtype="mixed_bfloat16")
-    again = TrainingTransformer.from_config(model.get_config())
-    assert again.dtype_policy.name == again.encoder.layers[0].dtype_policy.name == "mixed_bfloat16"
-    assert again.num_parallel_batches == 2
 
 
 def test_without_weights_each_token_counts(tiny_hparams: HParams) -> None:

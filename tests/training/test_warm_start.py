@@ -1,4 +1,4 @@
-"""A training that starts with the weights of another one, weights that stay as they are."""
+"""A training that starts with the weights of another one."""
 
 from __future__ import annotations
 
@@ -7,63 +7,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from t2t_revival import HParams, RunConfig, T2TError
+from t2t_revival import T2TError
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.training import warm_start
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.checkpoints.best import keep_best
-from t2t_revival.training.checkpoints.file import MODEL, OPTIMIZER
-from t2t_revival.training.compile import build_model, compile_model
-from t2t_revival.training.events import NoteEvent
+from t2t_revival.training.checkpoints.file import MODEL
+from t2t_revival.training.compile import build_model
 from t2t_revival.training.run import Run
 from t2t_revival.training.warm_start import WarmStart
 from tests.support.copy_shards import HPARAMS, VOCAB
-from tests.support.copy_task import final_arrays, train
-
-slow = pytest.mark.slow
-SHORT = HPARAMS.replace(train_steps=3)
-
-
-@pytest.fixture(scope="module")
-def general(shards: list[Path], models: dict, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A training of 3 updates, with the files of a run."""
-    folder = tmp_path_factory.mktemp("general")
-    train(shards, SHORT, VOCAB, RunConfig(folder))
-    save_run(folder)
-    return folder
 
 
 def save_run(folder: Path, problem: str = "translate_ende", fingerprint: str = "a") -> Run:
     run = Run(problem, "tiny", "data", "vocab.spm", fingerprint, {})
     run.save(folder)
     return run
-
-
-def weights(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    return {name: array for name, array in arrays.items() if name.startswith(MODEL) and array.dtype == "f"}
-
-
-def started(shards: list[Path], out: Path, warm_start: WarmStart, hparams: HParams = SHORT) -> list[str]:
-    """Trains from there on; returns the notes."""
-    events: list = []
-    train(shards, hparams, VOCAB, RunConfig(out, warm_start=warm_start), on_event=events.append)
-    return [event.text for event in events if isinstance(event, NoteEvent)]
-
-
-@slow
-def test_weights_are_the_others_and_all_else_is_new(
-    shards: list[Path], general: Path, tmp_path: Path
-) -> None:
-    still = SHORT.replace(learning_rate_constant=1e-30)
-    notes = started(shards, tmp_path, WarmStart.open(general), still)
-    before, after = final_arrays(general), final_arrays(tmp_path)
-    assert weights(before)
-    for name, array in weights(before).items():
-        np.testing.assert_array_equal(after[name], array)
-    assert checkpoints.list_checkpoints(tmp_path)[-1].step == 3
-    moments = [name for name in before if name.startswith(OPTIMIZER)]
-    assert any(not np.array_equal(before[name], after[name]) for name in moments)
-    assert notes == [f"starting with the weights of {general / 'model.ckpt-3.npz'} (step 3)"]
 
 
 def test_all_differences_of_the_architecture_are_named(tmp_path: Path) -> None:
@@ -153,11 +112,6 @@ def test_folders_and_files_name_a_checkpoint(tmp_path: Path) -> None:
         assert (opened.output_dir, opened.checkpoint.path) == (tmp_path, tmp_path / expected)
 
 
-def test_a_folder_without_a_model(tmp_path: Path) -> None:
-    with pytest.raises(T2TError, match=f"--warm_start_from={tmp_path}: not the output_dir of a training"):
-        WarmStart.open(tmp_path)
-
-
 class Named:
     """The part of a vocabulary that a warm start asks for."""
 
@@ -198,26 +152,3 @@ def test_new_pieces_of_two_vocabularies_go_to_their_own_embedding(
     fault = "that model has another vocabulary than the data in data: give another --data_dir"
     with pytest.raises(T2TError, match=fault):
         WarmStart.open(tmp_path).prepared_for(run, shared(source))
-
-
-@slow
-def test_frozen_weights_stay_and_the_others_learn(shards: list[Path], general: Path, tmp_path: Path) -> None:
-    hparams = SHORT.replace(freeze="encoder/|embedding")
-    started(shards, tmp_path, WarmStart.open(general), hparams)
-    before, after = weights(final_arrays(general)), weights(final_arrays(tmp_path))
-    for name, array in before.items():
-        frozen = "encoder/" in name or "embedding" in name
-        assert np.array_equal(after[name], array) == frozen, name
-    moments = [name for name in final_arrays(tmp_path) if name.startswith(OPTIMIZER)]
-    assert moments
-    assert not any("embedding" in name for name in moments)
-
-
-@pytest.mark.parametrize(
-    ("pattern", "expected"),
-    [(".", "--freeze=. matches all weights"), ("nothing", "--freeze=nothing matches no weight")],
-)
-def test_freezing_all_or_nothing_is_refused(pattern: str, expected: str) -> None:
-    model = build_model(HPARAMS, VOCAB)
-    with pytest.raises(T2TError, match=expected):
-        compile_model(model, HPARAMS.replace(freeze=pattern))

@@ -133,14 +133,6 @@ def test_without_a_size_it_grows_by_a_quarter_at_most(tmp_path: Path) -> None:
     assert new.size == old.size + old.size // 4
 
 
-def test_another_script(tmp_path: Path) -> None:
-    old = general(tmp_path, "spm")
-    lines = ["приём пищи"] * 20
-    new = extend(old, lines, tmp_path / "vocab.new.spm")
-    assert new.decode(new.encode(lines[0])) == lines[0]
-    assert len(new.encode(lines[0])) == 2
-
-
 def test_one_of_another_kind_extends_nothing(tmp_path: Path) -> None:
     assert not extends(general(tmp_path, "subwords"), general(tmp_path, "spm"))
     assert extends(open_vocabulary(general(tmp_path, "spm").path), general(tmp_path, "spm"))

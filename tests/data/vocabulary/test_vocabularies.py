@@ -1,4 +1,4 @@
-"""The properties that vocabularies of both kinds share; one for both sides, or two."""
+"""The properties that vocabularies of both kinds share."""
 
 import pickle
 from pathlib import Path
@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from t2t_revival import T2TError
-from t2t_revival.data.vocabulary import Vocabularies, copy_name, open_vocabulary
+from t2t_revival.data.vocabulary import copy_name, open_vocabulary
 from t2t_revival.data.vocabulary.sentencepiece import UNK, Vocabulary
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 from t2t_revival.data.vocabulary.text_encoder import TextEncoder
@@ -55,26 +55,6 @@ def test_no_text_is_unknown_so_that_no_model_learns_to_write_unk(
 def test_a_missing_file_is_named(tmp_path: Path, kind: str) -> None:
     with pytest.raises(T2TError, match=rf"none\.{kind}: no such vocabulary"):
         open_vocabulary(tmp_path / f"none.{kind}")
-
-
-def test_one_file_is_the_vocabulary_of_both_sides(vocabulary_file: Path) -> None:
-    shared = Vocabularies.open([vocabulary_file])
-    assert shared.inputs is shared.targets
-    assert not shared.separate
-    assert shared.target_size is None
-    assert shared.all == [shared.inputs]
-    assert shared.fingerprint == shared.inputs.fingerprint
-    splits = shared.splits()
-    assert splits[0] is splits[1]
-
-
-def test_two_files_are_two_vocabularies_of_any_kind(vocabulary_file: Path, subwords_file: Path) -> None:
-    both = Vocabularies.open([vocabulary_file, subwords_file])
-    assert both.separate
-    assert [type(each).__name__ for each in both] == ["Vocabulary", "SubwordVocabulary"]
-    assert both.target_size == both.targets.size != both.inputs.size
-    assert both.fingerprint == both.inputs.fingerprint + both.targets.fingerprint
-    assert [len(splits.steps) for splits in both.splits()] == [both.inputs.size, both.targets.size]
 
 
 @pytest.mark.parametrize(

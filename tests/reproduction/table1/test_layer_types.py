@@ -1,16 +1,13 @@
-"""Path lengths of layer types, and the derivatives they are computed from."""
+"""Path lengths of layer types."""
 
 import math
-from itertools import repeat
 
-import numpy as np
 import pytest
 
-from t2t_revival.reproduction.table1.layer_types import LAYER_TYPES, influence, layers_to_reach, path_length
+from t2t_revival.reproduction.table1.layer_types import LAYER_TYPES, path_length
 
 TYPES = {t.name.split(" (")[0]: t for t in LAYER_TYPES if not t.name.endswith("), unprojected")}
 K = 3  # kernel
-CAUSAL = np.tri(9, dtype=bool)
 
 
 @pytest.mark.parametrize(
@@ -30,27 +27,3 @@ CAUSAL = np.tri(9, dtype=bool)
 )
 def test_the_paper_s_path_lengths(name, dilated, length, path) -> None:
     assert path_length(TYPES[name], length, dilated) == path
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("self-attention", np.ones((9, 9), bool)),
-        ("recurrent", CAUSAL),
-        ("convolutional", CAUSAL & ~np.tri(9, k=-K, dtype=bool)),
-        ("restricted self-attention", np.tri(80, k=31, dtype=bool) & ~np.tri(80, k=-33, dtype=bool)),
-    ],
-)
-def test_influence_is_what_a_layer_looks_at(name, expected) -> None:
-    np.testing.assert_array_equal(influence(TYPES[name].make(64), len(expected)), expected)
-
-
-@pytest.mark.parametrize(("reach", "layers"), [(1, 8), (2, 4), (3, 3), (8, 1)])
-def test_layers_that_see_some_positions_to_each_side(reach, layers) -> None:
-    places = np.arange(9)
-    assert layers_to_reach(repeat(abs(places[:, None] - places) <= reach)) == layers
-
-
-def test_a_layer_that_looks_ahead_only_never_gets_there() -> None:
-    with pytest.raises(ValueError, match="never"):
-        layers_to_reach(repeat(CAUSAL.T))

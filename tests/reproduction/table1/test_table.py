@@ -3,8 +3,6 @@
 import csv
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from t2t_revival import T2TError
 from t2t_revival.reproduction.table1 import table as table1
@@ -54,14 +52,6 @@ def test_each_type_has_a_point_at_each_size(measured) -> None:
         assert point.rounds == TINY.rounds
 
 
-def test_what_is_measured_is_not_measured_again(folder) -> None:
-    before = (folder / timings.FILE_NAME).read_text()
-    messages: list[str] = []
-    table1.make_table(folder, "tiny", messages.append)
-    assert (folder / timings.FILE_NAME).read_text() == before
-    assert not [line for line in messages if line.startswith("measuring")]
-
-
 def test_only_missing_and_damaged_points_are_measured(folder) -> None:
     path = folder / timings.FILE_NAME
     rows = path.read_text().splitlines()
@@ -97,12 +87,6 @@ def test_the_table_has_the_paper_s_orders_beside_what_was_measured(folder) -> No
     # 8 n d² + 4 n² d at n = 4, d = 64 and at n = 8: 2.03 as much, 2^1.02.
     assert rows["self-attention"]["n: exponent of operations"] == "1.04 (1.04)"
     assert table1.draw(folder, "tiny").read_bytes().startswith(b"\x89PNG")
-
-
-@given(st.floats(-3, 3), st.floats(0.01, 100), st.lists(st.integers(1, 10_000), min_size=2, unique=True))
-def test_the_exponent_of_a_power_is_found(power, factor, sizes) -> None:
-    values = [factor * size**power for size in sizes]
-    assert table1.exponent(sizes, values) == pytest.approx(power, abs=1e-6)
 
 
 def test_the_exponent_is_that_of_least_squares() -> None:

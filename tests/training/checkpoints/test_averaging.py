@@ -11,7 +11,6 @@ from t2t_revival.data.vocabulary.text_encoder import fingerprint
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.checkpoints.averaging import moving_averages, open_folder
 from t2t_revival.training.checkpoints.file import trained_on
-from t2t_revival.training.checkpoints.selection import select_checkpoint
 from t2t_revival.training.run import Run, save_run
 
 WEIGHTS = "model/transformer/w"
@@ -70,15 +69,6 @@ def test_each_is_the_mean_of_its_window(model_dir: Path, tmp_path: Path) -> None
     assert [(average.step, value(average.path)) for average in averages] == [(300, 3.0), (1000, 3.0)]
     assert [average.path.stat().st_mtime for average in averages] == [1e9 + 300, 1e9 + 1000]
     assert value(model_dir / "model.ckpt-300.npz") == 6.0, "the training's own stay as they are"
-
-
-def test_the_folder_is_an_output_dir(model_dir: Path, tmp_path: Path) -> None:
-    write(model_dir, 5, 1.0)
-    run(model_dir, tmp_path / "avg", 1)
-    assert Run.load(tmp_path / "avg") == Run.load(model_dir)
-    assert HParams.load(tmp_path / "avg") == HParams()
-    assert (tmp_path / "avg" / "vocab.spm").stat().st_mtime_ns == (model_dir / "vocab.spm").stat().st_mtime_ns
-    assert select_checkpoint(tmp_path / "avg").step == 5
 
 
 def test_what_is_there_stays_and_what_has_changed_is_made_again(model_dir: Path, tmp_path: Path) -> None:

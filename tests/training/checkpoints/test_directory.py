@@ -4,14 +4,12 @@ import errno
 import os
 import zipfile
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from t2t_revival import T2TError
 from t2t_revival.training.checkpoints import directory as checkpoints
-from t2t_revival.training.checkpoints.directory import Checkpoint
 from t2t_revival.training.checkpoints.file import CorruptCheckpointError, fingerprint
 from t2t_revival.training.checkpoints.selection import select_checkpoint
 
@@ -34,12 +32,6 @@ class Variable:
 
     def assign(self, value: np.ndarray) -> None:
         self.value = value
-
-
-def test_what_is_saved_is_loaded(tmp_path: Path) -> None:
-    arrays, meta = checkpoints.load(write(tmp_path, 7, 2.5))
-    np.testing.assert_array_equal(arrays["model/transformer/w"], np.full((2, 3), 2.5, np.float32))
-    assert meta["step"] == 7
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,17 +165,6 @@ def test_another_model_is_refused_with_name_and_shape(tmp_path: Path) -> None:
     assert fits.value is None, "a refused checkpoint must change nothing"
 
 
-def test_average_is_the_mean_and_lies_beside(tmp_path: Path) -> None:
-    for step, value in ((1, 1.0), (2, 2.0), (3, 6.0)):
-        write(tmp_path, step, value)
-    averaged = checkpoints.average(checkpoints.list_checkpoints(tmp_path), tmp_path)
-    assert averaged == Checkpoint(3, True, tmp_path / "averaged" / "model.ckpt-3.npz")
-    arrays, meta = checkpoints.load(averaged.path)
-    np.testing.assert_array_equal(arrays["model/transformer/w"], np.full((2, 3), 3.0, np.float32))
-    assert meta["averaged"] == ["model.ckpt-1.npz", "model.ckpt-2.npz", "model.ckpt-3.npz"]
-    assert len(checkpoints.list_checkpoints(tmp_path)) == 3
-
-
 @pytest.mark.parametrize("name", ["model/transformer/w", "model/transformer/v"])
 def test_average_of_different_models_is_refused(tmp_path: Path, name: str) -> None:
     write(tmp_path, 1)
@@ -274,29 +255,3 @@ def test_what_is_set_aside_is_kept_and_not_listed(tmp_path: Path) -> None:
     assert not checkpoints.list_checkpoints(tmp_path)
     for name, value in zip(names, (1.0, 2.0), strict=True):
         assert checkpoints.load(tmp_path / name)[0]["model/transformer/w"][0, 0] == value
-
-
-def test_two_variables_of_one_path_are_refused() -> None:
-    first, second = Variable("adam/m", (3,)), Variable("adam/m", (3,))
-    model = SimpleNamespace(
-        variables=[Variable("transformer/w", (3,))],
-        optimizer=SimpleNamespace(moments=[first, second], moving_averages=[]),
-    )
-    refused = pytest.raises(T2TError, match="two variables have the path adam/m, and checkpoints keep one")
-    with refused:
-        checkpoints.check_paths(model)
-    with refused:
-        checkpoints.optimizer_arrays(model.optimizer)
-    with refused:
-        checkpoints.assign(
-            [first, second], {"optimizer/adam/m": np.zeros(3, "f")}, "optimizer/", Path("file")
-        )
-    assert first.value is None
-    model.optimizer.moments.pop()
-    checkpoints.check_paths(model)
-    model.variables *= 2
-    checkpoints.check_paths(model)  # the same variable twice
-    model.variables.append(Variable("transformer/w", (3,)))
-    for check in (checkpoints.check_paths, checkpoints.model_arrays):
-        with pytest.raises(T2TError, match="two variables have the path transformer/w"):
-            check(model)

@@ -1,4 +1,4 @@
-"""The loss in blocks: the same sums and gradients as of all tokens at once."""
+"""The loss in blocks has the logits of one block in memory; test_jax_engine.py compares trainings with it."""
 
 from __future__ import annotations
 
@@ -21,26 +21,6 @@ def loss_sums(x: Any, embeddings: Any, labels: Any, weights: Any) -> tuple[Any, 
     logits = x @ embeddings.T
     picked = jnp.take_along_axis(jax.nn.log_softmax(logits), labels[:, None], axis=1)[:, 0]
     return -jnp.sum(picked * weights), jnp.sum((jnp.argmax(logits, axis=1) == labels) * weights)
-
-
-@pytest.mark.parametrize("tokens", [3, 4, 5, 8, 13])
-def test_blocks_add_up_to_the_whole(tokens: int) -> None:
-    import jax
-    from jax.sharding import Mesh
-
-    from t2t_revival.training.engines.jax_loss import in_blocks
-
-    random = np.random.default_rng(tokens)
-    x, embeddings = (random.standard_normal((rows, HIDDEN)).astype("float32") for rows in (tokens, VOCAB))
-    labels, weights = random.integers(0, VOCAB, tokens), random.random(tokens).astype("float32")
-    mesh = Mesh(np.array(jax.devices()[:1]), ("batch",))
-    results = []
-    for function in (loss_sums, in_blocks(loss_sums, mesh, size=4)):
-        scaled = lambda *arguments, sums=function: (3.0 * sums(*arguments)[0], sums(*arguments)[1])  # noqa: E731
-        gradient = jax.jit(jax.value_and_grad(scaled, argnums=(0, 1), has_aux=True))
-        results.append(gradient(x, embeddings, labels, weights))
-    for whole, blocks in zip(*map(jax.tree.leaves, results), strict=True):
-        np.testing.assert_allclose(blocks, whole, rtol=1e-5, atol=1e-5)
 
 
 def test_logits_of_one_block_are_in_memory() -> None:
