@@ -166,9 +166,9 @@ def flag_list(values: flags.FlagValues) -> str:
 
 
 def hparams_page() -> str:
-    """The page of all hyperparameters and sets, from the comments of `HParams` and the registry."""
-    from t2t_revival import HParams, registry
-    from t2t_revival.utils.source_code import field_comments
+    """The page of all hyperparameters and sets, from `HParams` and the registry."""
+    from t2t_revival import registry
+    from t2t_revival.hparams.hparams import meanings
 
     base = dataclasses.asdict(registry.hparams("base"))
     sections = [
@@ -176,7 +176,7 @@ def hparams_page() -> str:
         "`--hparams_set=NAME --registry_help` prints a set's fields. The values here are those of `base`, "
         "the paper's base model; the [sets](#sets) are at the end.",
     ]
-    for title, fields in field_comments(HParams).items():
+    for title, fields in meanings().items():
         sections.append(f"## {title}")
         sections += [f"`{name}` = `{base[name]}`\n:   {escape(text)}" for name, text in fields.items()]
     rows = []
@@ -184,8 +184,6 @@ def hparams_page() -> str:
         made = dataclasses.asdict(registry.hparams(name))
         changed = ", ".join(f"`{key}={made[key]}`" for key in base if made[key] != base[key])
         rows.append(f"| `{name}` | {escape(summary)} | {changed} |")
-    fields = [field.name for field in dataclasses.fields(HParams)]
-    assert set(fields) == {name for group in field_comments(HParams).values() for name in group}
     table = "\n".join(["| set | | differs from `base` in |", "|---|---|---|", *rows])
     return "\n\n".join([*sections, "## Sets", table]) + "\n"
 

@@ -19,7 +19,6 @@ from t2t_revival.data.mixture import SUFFIXES, Corpus, CorpusSource, Mixture, is
 from t2t_revival.data.mixture_generation import corpus_name, generate_mixture, not_mixed, summed
 from t2t_revival.data.origin_check import check_origins
 from t2t_revival.data.records import CorpusShards, Shards, shard_paths
-from t2t_revival.data.source_checks import checked_size, checked_symbols, made_source
 from t2t_revival.data.sources import Source
 from t2t_revival.data.vocabulary import TextEncoder, Vocabularies
 from t2t_revival.data.workers import ShardRunner, make_shards
@@ -55,7 +54,9 @@ class GeneratedProblem(Problem):
         """Returns texts that are always one piece of the vocabulary."""
 
     def _make_source(self, data_source: str, tmp_dir: Path | None) -> Source:
-        return made_source(self.make_source, data_source, tmp_dir)
+        source = self.make_source(data_source, tmp_dir)
+        source.name = source.name or data_source
+        return source
 
     def generate_data(
         self,
@@ -81,10 +82,8 @@ class GeneratedProblem(Problem):
             config=config,
             default_source=self.default_source,
             make_source=self._make_source,
-            default_vocab_size=lambda source: checked_size(
-                self, self.default_vocab_size(source), "default_vocab_size"
-            ),
-            user_symbols=lambda source: checked_symbols(self, source),
+            default_vocab_size=self.default_vocab_size,
+            user_symbols=self.user_symbols,
             references=self.reference_lines,
             overwrite=overwrite,
         )

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from t2t_revival.data.source_checks import checked_size
 from t2t_revival.data.sources import Source, source
 from t2t_revival.errors import T2TError
 from t2t_revival.problems.generated_problem import GeneratedProblem
@@ -80,7 +79,7 @@ class Text2TextProblem(GeneratedProblem):
 
     def default_vocab_size(self, data_source: Source) -> int:
         """Returns the number of pieces if `vocab_size` is 0: the class's own, or by the corpus size."""
-        approx = checked_size(self, self.approx_vocab_size, "approx_vocab_size")
+        approx = self.approx_vocab_size
         if type(self).approx_vocab_size is not Text2TextProblem.approx_vocab_size:
             return approx
         if data_source.kind == "sample":

@@ -15,13 +15,10 @@ imported, at the first look-up.
 
 from __future__ import annotations
 
-import dataclasses
 import importlib
 import importlib.util
-import inspect
 import re
 import sys
-import traceback
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
@@ -31,7 +28,6 @@ from t2t_revival import t2t_names
 from t2t_revival.errors import T2TError, did_you_mean
 from t2t_revival.utils.files import is_file_name
 from t2t_revival.utils.source_code import place_of
-from t2t_revival.utils.texts import shown
 
 if TYPE_CHECKING:
     from t2t_revival.hparams.hparams import HParams
@@ -47,7 +43,6 @@ _PROBLEMS: dict[str, type[Problem]] = {}
 _HPARAMS: dict[str, Callable[[], HParams]] = {}
 _SCHEDULE_FACTORS: dict[str, ScheduleFactor] = {}
 _PACKAGES: dict[str, Path] = {}  # folders of imported users' packages, by name
-_importing = ""  # the user's package that is being imported
 PORTING = (
     "tensor2tensor's names are in t2t_revival: registry, HParams, Text2TextProblem; "
     "see docs/from_tensor2tensor.md"
@@ -65,12 +60,7 @@ def register_problem(cls: ProblemType) -> ProblemType:
     Raises:
         T2TError: another class has this name.
     """
-    if not isinstance(cls, type):
-        raise T2TError(
-            "register_problem takes a class, whose name is the problem's: @registry.register_problem"
-        )
-    name = snake_case(cls.__name__)
-    _add(_PROBLEMS, name, cls, "problem")
+    _add(_PROBLEMS, snake_case(cls.__name__), cls, "problem")
     return cls
 
 
@@ -80,10 +70,6 @@ def register_hparams(function: HParamsFunction) -> HParamsFunction:
     Raises:
         T2TError: another function has this name.
     """
-    if not inspect.isroutine(function):
-        raise T2TError(
-            "register_hparams takes a function, whose name is the set's: @registry.register_hparams"
-        )
     _add(_HPARAMS, function.__name__, function, "hparams set")
     return function
 
@@ -96,14 +82,8 @@ def register_schedule_factor(function: ScheduleFactor) -> ScheduleFactor:
     runs inside the training graph of any backend.
 
     Raises:
-        T2TError: another function has this name, or it does not take (step, hparams).
+        T2TError: another function has this name.
     """
-    if not inspect.isroutine(function):
-        raise T2TError("register_schedule_factor takes a function: @registry.register_schedule_factor")
-    try:
-        inspect.signature(function).bind(None, None)
-    except TypeError as error:
-        raise T2TError(f"schedule factor {function.__name__!r} must take (step, hparams): {error}") from error
     _add(_SCHEDULE_FACTORS, function.__name__, function, "schedule factor")
     return function
 
@@ -111,15 +91,10 @@ def register_schedule_factor(function: ScheduleFactor) -> ScheduleFactor:
 def _add(table: dict, name: str, entry: Callable, kind: str) -> None:
     if not is_file_name(name):
         raise T2TError(f"{kind} {name!r}: not a valid name: it becomes part of file names; rename it")
-    if name in table and not _is_reload(table[name], entry):
+    if name in table and table[name].__module__ != entry.__module__:  # equal: a module is loaded again
         places = f"{place_of(table[name])} and {place_of(entry)}"
         raise T2TError(f"{kind} {name!r} is registered twice: {places}; rename one of them")
     table[name] = entry
-
-
-def _is_reload(old: Callable, new: Callable) -> bool:
-    """Returns whether a module that registered `old` is loaded again, as in a notebook."""
-    return old.__module__ == new.__module__ and _package(new) != _importing
 
 
 def _package(entry: object) -> str:
@@ -137,10 +112,9 @@ def problem(name: str, **settings: Any) -> Problem:
     `NAME_rev` is the problem NAME with inputs and targets swapped; see `problems.reversed`.
 
     Raises:
-        T2TError: there is no such problem (names similar ones); its class is not a complete `Problem`; it has
-            no such setting; or it cannot be reversed.
+        T2TError: there is no such problem (names similar ones); its class lacks methods; it has no such
+            setting; or it cannot be reversed.
     """
-    _check_name(name, "problem")
     problems = _built_in("problems")
     base = name.removesuffix(REVERSED) if name not in _PROBLEMS else name
     if base not in _PROBLEMS:
@@ -149,10 +123,6 @@ def problem(name: str, **settings: Any) -> Problem:
             raise T2TError(f"unknown problem {name!r}; did you mean {mirrored}?")
         raise T2TError(t2t_names.explain_problem(name) or _unknown(name, known, "problem"))
     cls = _PROBLEMS[base]
-    if not issubclass(cls, problems.Problem):
-        raise T2TError(
-            f"problem {base!r} ({place_of(cls)}): its class is not a subclass of Text2TextProblem or Problem"
-        )
     if missing := sorted(getattr(cls, "__abstractmethods__", ())):
         raise T2TError(f"problem {base!r} ({place_of(cls)}) does not define {', '.join(missing)}")
     return cls(**settings) if base == name else problems.ReversedProblem(cls(**settings))
@@ -171,30 +141,12 @@ def hparams(name: str, overrides: str = "") -> HParams:
     """Returns the hparams set of that name, with `overrides` such as "batch_size=2048,num_heads=4".
 
     Raises:
-        T2TError: there is no such set, its function fails, or an override is invalid.
+        T2TError: there is no such set, or an override is invalid.
     """
-    _check_name(name, "hparams set")
-    module = _built_in("hparams")
+    _built_in("hparams")
     if name not in _HPARAMS:
         raise T2TError(t2t_names.explain_hparams(name) or _unknown(name, _HPARAMS, "hparams set"))
-    try:
-        found = _HPARAMS[name]()
-    except dataclasses.FrozenInstanceError as error:
-        raise _set_error(name, f"{error}: sets are immutable; return one.replace(name=value)") from error
-    except T2TError as error:
-        raise _set_error(name, str(error)) from error
-    if not isinstance(found, module.HParams):
-        raise _set_error(name, f"its function returns {type(found).__name__}, not HParams")
-    return found.override(overrides)
-
-
-def _check_name(name: Any, kind: str) -> None:
-    if not isinstance(name, str):
-        raise T2TError(f"{kind} {shown(name)}: give its name, a string")
-
-
-def _set_error(name: str, fault: str) -> T2TError:
-    return T2TError(f"hparams set {name!r} ({place_of(_HPARAMS[name])}): {fault}")
+    return _HPARAMS[name]().override(overrides)
 
 
 def schedule_factors(schedule: str) -> list[ScheduleFactor]:
@@ -256,10 +208,9 @@ def import_usr_dir(usr_dir: str) -> None:
     No other function runs code outside this package.
 
     Raises:
-        T2TError: the folder is missing, is not a package, has the name of another module, or its code fails
-            (names file and line).
+        T2TError: the folder is missing, is not a package or has the name of another module, or a module that
+            it imports is missing. Other errors of its code are raised as they are.
     """
-    global _importing
     folder = Path(usr_dir).expanduser().resolve()
     if _PACKAGES.get(folder.name) == folder and folder.name in sys.modules:
         return
@@ -270,14 +221,14 @@ def import_usr_dir(usr_dir: str) -> None:
     module = importlib.util.module_from_spec(spec)
     sys.modules[folder.name] = module
     _PACKAGES[folder.name] = folder
-    _importing = folder.name
     try:
         spec.loader.exec_module(module)
     except Exception as error:
-        _forget(folder.name)
-        raise T2TError(users_fault(error) or f"--t2t_usr_dir={usr_dir}: {_description(error)}") from error
-    finally:
-        _importing = ""
+        del sys.modules[folder.name], _PACKAGES[folder.name]
+        if isinstance(error, ModuleNotFoundError):
+            hint = f"; {PORTING}" if (error.name or "").partition(".")[0] == "tensor2tensor" else ""
+            raise T2TError(f"--t2t_usr_dir={usr_dir}: {error}{hint}") from error
+        raise
 
 
 def _check_package(folder: Path, flag: str) -> None:
@@ -297,15 +248,6 @@ def _check_package(folder: Path, flag: str) -> None:
         raise T2TError(f"{flag}: {folder.name!r} is already the name of another module; rename the folder")
 
 
-def _forget(package: str) -> None:
-    """Removes the registrations and modules of a package that failed, so that it can be imported again."""
-    for table in (_PROBLEMS, _HPARAMS, _SCHEDULE_FACTORS):
-        for name in [name for name, entry in table.items() if _package(entry) == package]:
-            del table[name]
-    for module in [module for module in sys.modules if module.partition(".")[0] == package]:
-        del sys.modules[module]
-
-
 def usr_dir(package: str) -> str | None:
     """Returns the folder of an imported user's package; `None` if there is none of that name."""
     folder = _PACKAGES.get(package)
@@ -316,27 +258,3 @@ def usr_dir_of(problem: str) -> str | None:
     """Returns the folder of the user's package that registers a problem; `None` for built-in ones."""
     entry = _PROBLEMS.get(problem) or _PROBLEMS.get(problem.removesuffix(REVERSED))
     return usr_dir(_package(entry)) if entry else None
-
-
-def users_fault(error: BaseException) -> str | None:
-    """Describes an error in a user's package, with file and line; `None` if it arose elsewhere."""
-    if isinstance(error, SyntaxError) and _is_users(error.filename):
-        return f"{error.filename}, line {error.lineno}: {type(error).__name__}: {error.msg}"
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if _is_users(frame.filename)]
-    if not frames:
-        return None
-    place = f"{frames[-1].filename}, line {frames[-1].lineno}"
-    return _description(error) if place in str(error) else f"{place}: {_description(error)}"
-
-
-def _is_users(file: str | None) -> bool:
-    return file is not None and any(folder in Path(file).parents for folder in _PACKAGES.values())
-
-
-def _description(error: BaseException) -> str:
-    if isinstance(error, T2TError):
-        return str(error)
-    text = f"{type(error).__name__}: {error}"
-    if isinstance(error, ModuleNotFoundError) and (error.name or "").partition(".")[0] == "tensor2tensor":
-        return f"{text}; {PORTING}"
-    return text

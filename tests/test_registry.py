@@ -1,6 +1,5 @@
 """Names of problems and hparams sets, and a user's own package."""
 
-import ast
 import re
 import sys
 from pathlib import Path
@@ -84,17 +83,14 @@ def test_a_users_package(tmp_path: Path) -> None:
     assert registry.list_problems()["usr_problem"] == "My text."
 
 
-@pytest.mark.parametrize(("code", "line", "message"), table(TABLES, "faults of packages"))
-@pytest.mark.parametrize("inner", [True, False])
-def test_a_users_package_that_fails(code: str, line: str, message: str, inner: bool, tmp_path: Path) -> None:
-    code = ast.literal_eval(code)
-    folder = package(tmp_path / "usr_broken", "from . import inner" if inner else code)
-    file = Path(folder) / ("inner.py" if inner else "__init__.py")
-    file.write_text(code)
-    with pytest.raises(T2TError) as raised:
+def test_an_error_in_a_users_package_is_pythons_own(tmp_path: Path) -> None:
+    folder = package(tmp_path / "usr_broken", "1 / 0")
+    with pytest.raises(ZeroDivisionError):
         registry.import_usr_dir(folder)
-    assert str(raised.value).startswith(f"{file}, line {line}: {message}")
     assert "usr_broken" not in sys.modules
+    (tmp_path / "usr_broken" / "__init__.py").write_text(MINE.replace("num_heads=2", "num_heads=16"))
+    registry.import_usr_dir(folder)
+    assert registry.hparams("usr_set").num_heads == 16
 
 
 @pytest.mark.parametrize(
@@ -104,7 +100,7 @@ def test_a_users_package_that_fails(code: str, line: str, message: str, inner: b
             "from tensor2tensor.data_generators import text_problems",
             r"tensor2tensor's names are in t2t_revival: .* docs/from_tensor2tensor.md",
         ),
-        (MINE + MINE, r"hparams set 'usr_set' .* twice: .*, line 6 and .*, line 20; rename one"),
+        ("import usr_nowhere", "--t2t_usr_dir=.*usr_refused: No module named 'usr_nowhere'$"),
         (MINE.replace("usr_set", "base"), "hparams set 'base' is registered twice"),
     ],
 )
@@ -124,18 +120,6 @@ def test_a_name_twice_in_a_users_package(tmp_path: Path) -> None:
         registry.import_usr_dir(folder)
 
 
-def test_a_package_that_failed_can_be_mended(tmp_path: Path) -> None:
-    folder = package(tmp_path / "usr_mended", "from . import inner\n1 / 0")
-    (tmp_path / "usr_mended" / "inner.py").write_text(MINE)
-    with pytest.raises(T2TError, match="ZeroDivisionError"):
-        registry.import_usr_dir(folder)
-    assert "usr_set" not in registry.list_hparams()
-    (tmp_path / "usr_mended" / "__init__.py").write_text("from . import inner")
-    (tmp_path / "usr_mended" / "inner.py").write_text(MINE.replace("num_heads=2", "num_heads=16"))
-    registry.import_usr_dir(folder)
-    assert registry.hparams("usr_set").num_heads == 16
-
-
 def test_a_problem_that_lacks_methods(tmp_path: Path) -> None:
     folder = package(tmp_path / "usr_bare", MINE.replace("Text2TextProblem", "Problem"))
     registry.import_usr_dir(folder)
@@ -144,25 +128,6 @@ def test_a_problem_that_lacks_methods(tmp_path: Path) -> None:
         match=r"problem 'usr_problem' \(.*__init__\.py, line 11\) does not define approx_vocab_size, ",
     ):
         registry.problem("usr_problem")
-
-
-@pytest.mark.parametrize(
-    ("body", "message"),
-    [
-        (
-            "h = HParams(); h.num_heads = 4; return h",
-            "cannot assign to field 'num_heads': sets are immutable",
-        ),
-        ("HParams()", "its function returns NoneType, not HParams"),
-        ("return HParams(num_heads=3)", "hparams: attention_key_channels=512"),
-    ],
-)
-def test_an_hparams_set_that_fails(body: str, message: str, tmp_path: Path) -> None:
-    folder = package(tmp_path / "usr_sets", MINE.replace("return HParams(num_heads=2)", body))
-    registry.import_usr_dir(folder)
-    with pytest.raises(T2TError) as raised:
-        registry.hparams("usr_set")
-    assert str(raised.value).startswith(f"hparams set 'usr_set' ({folder}/__init__.py, line 6): {message}")
 
 
 def test_a_name_of_a_package_that_is_not_imported() -> None:
@@ -204,10 +169,6 @@ def test_no_package_there(tmp_path: Path) -> None:
 
 
 def test_arguments_of_other_types() -> None:
-    with pytest.raises(T2TError, match="hparams set None: give its name, a string"):
-        registry.hparams(None)  # type: ignore[arg-type]
-    with pytest.raises(T2TError, match=r"problem \[\]: give its name, a string"):
-        registry.problem([])  # type: ignore[arg-type]
     with pytest.raises(T2TError, match=r"{'num_heads': 4} is not a string of settings"):
         registry.hparams("base", {"num_heads": 4})  # type: ignore[arg-type]
     with pytest.raises(T2TError, match="hparams: num_heads='4' is not of type int"):

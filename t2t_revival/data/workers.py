@@ -128,11 +128,10 @@ class PackedSource:
         )
 
     def open(self) -> Source:
-        """Unpickles the source; raises T2TError if the code of the user's package fails."""
+        """Unpickles the source, after importing the user's package that it is of."""
         if self.usr_dir and Path(self.usr_dir).name not in sys.modules:
             registry.import_usr_dir(self.usr_dir)
-        with _user_errors():
-            return pickle.loads(self.content)
+        return pickle.loads(self.content)
 
 
 class StoppedError(T2TError):
@@ -278,12 +277,10 @@ def make_shard(task: ShardTask, context: WorkerContext) -> None:
     """Writes one shard, then its counts. The examples of a train shard are shuffled.
 
     Raises:
-        T2TError: the source cannot be read, or the code of a user's package fails; a StoppedError if the
-            generation was stopped.
+        T2TError: the source cannot be read; a StoppedError if the generation was stopped.
     """
     examples: list[bytes] = []
-    with _user_errors():
-        counts = _encode(task, context, examples)
+    counts = _encode(task, context, examples)
     if task.split == "train":
         random.Random(f"{SEED} {task.file_name}").shuffle(examples)
     path = context.folders.shard(task)
@@ -291,17 +288,6 @@ def make_shard(task: ShardTask, context: WorkerContext) -> None:
         write_shard(path, examples)
     counts = dataclasses.replace(counts, shard_bytes=(path.stat().st_size,))
     checked_json.save(context.folders.counts(task), dataclasses.asdict(counts))
-
-
-@contextmanager
-def _user_errors() -> Iterator[None]:
-    """Adds file and line to errors in a user's package, which they would lose between processes."""
-    try:
-        yield
-    except Exception as error:
-        if not isinstance(error, T2TError) and (fault := registry.users_fault(error)):
-            raise T2TError(fault) from error
-        raise
 
 
 def _encode(task: ShardTask, context: WorkerContext, examples: list[bytes]) -> SplitCounts:

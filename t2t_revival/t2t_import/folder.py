@@ -13,6 +13,7 @@ from t2t_revival import registry
 from t2t_revival.data.vocabulary.text_encoder import SUBWORDS
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
+from t2t_revival.hparams.hparams import ABOUT
 from t2t_revival.hparams.hparams import FILE_NAME as HPARAMS_FILE
 from t2t_revival.t2t_names import LANGUAGES, problem_here
 from t2t_revival.training.run import FILE_NAME
@@ -26,16 +27,7 @@ INDEX = re.compile(r"model\.ckpt-(\d+)\.index")
 
 AVERAGED = 8  # checkpoints that T2T's t2t-avg-all averages by default
 LEGACY_FACTOR = 10  # T2T's learning_rate of 0.1 under the schedule "legacy" is a constant of 1 here
-T2TS = (  # fields that T2T's hparams have
-    *("num_hidden_layers", "num_encoder_layers", "num_decoder_layers", "hidden_size", "filter_size"),
-    *("num_heads", "attention_key_channels", "attention_value_channels", "pos"),
-    *("use_target_space_embedding", "shared_embedding_and_softmax_weights", "layer_preprocess_sequence"),
-    *("layer_postprocess_sequence", "norm_epsilon", "layer_prepostprocess_dropout", "attention_dropout"),
-    *("relu_dropout", "label_smoothing", "optimizer_adam_beta1", "optimizer_adam_beta2"),
-    *("optimizer_adam_epsilon", "learning_rate_schedule", "learning_rate_constant"),
-    *("learning_rate_warmup_steps", "learning_rate_decay_steps", "learning_rate_decay_rate"),
-    *("learning_rate_decay_staircase", "batch_size", "max_length", "min_length_bucket", "length_bucket_step"),
-)
+T2TS = [name for name, about in ABOUT.items() if about.t2t]
 
 # Values of settings that the importer supports.
 SUPPORTED: dict[str, tuple[Any, ...]] = {

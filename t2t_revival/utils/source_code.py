@@ -9,25 +9,15 @@ import tokenize
 from typing import Any
 
 
-def field_comments(owner: type) -> dict[str, dict[str, str]]:
-    """Reads the comment behind each field of a dataclass, by group and name, in their order.
-
-    A group's title is the comment on a line of its own above it, such as "Model (section 3)"; it is empty
-    where there is none.
-    """
+def field_comments(owner: type) -> dict[str, str]:
+    """Reads the comment behind each field of a dataclass that has one."""
     names = {field.name for field in dataclasses.fields(owner)}
-    groups: dict[str, dict[str, str]] = {}
-    title = ""
+    comments = {}
     for token in tokenize.generate_tokens(io.StringIO(inspect.getsource(owner)).readline):
-        if token.type != tokenize.COMMENT:
-            continue
-        text = token.string.lstrip("# ")
         name = token.line.partition(":")[0].strip()
-        if name in names:
-            groups.setdefault(title, {})[name] = text
-        elif token.line.strip() == token.string:
-            title = text
-    return groups
+        if token.type == tokenize.COMMENT and name in names:
+            comments[name] = token.string.lstrip("# ")
+    return comments
 
 
 def place_of(code: Any, cls: type | None = None) -> str:

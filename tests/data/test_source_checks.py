@@ -24,14 +24,6 @@ class Numbers(Source):
         return [(f"count to {n}", f"down from {n}") for n in range(start, stop)]
 
 
-class Kindless(Numbers):
-    kind = None
-
-
-class Listed(Numbers):
-    splits = ("train", "dev")
-
-
 def problem(source, **attributes):
     """Returns a problem with that source and these attributes."""
     made = {"make_source": lambda self, data_source, tmp_dir: source, "large_vocab_size": 280, **attributes}
@@ -64,20 +56,9 @@ def test_three_methods_are_enough(tmp_path):
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        (None, "make_source returns None, not a Source"),
-        ([("a", "b")], "make_source returns list, not a Source"),
-        (Numbers, "make_source returns ABCMeta, not a Source"),
-        (Kindless(), "kind is None, not a str"),
-        (Listed(), "splits is tuple, not a method"),
-        (changed(splits=returning("train")), "splits returns str, not a tuple of names"),
-        (changed(splits=returning(None)), "splits returns None, not a tuple of names"),
         (changed(splits=returning(["train", "eval"])), "splits returns .*: 'dev' is missing"),
         (changed(splits=returning(["train", "dev", "a/b"])), "split 'a/b': not a valid name"),
-        (changed(count=returning(None)), "count returns None, not an int"),
         (changed(count=returning(0)), "count returns 0 for the train split"),
-        (changed(pairs=returning(None)), "pairs returns None, not an iterator of pairs"),
-        (changed(pairs=returning("ab")), "pairs returns str, not an iterator of pairs"),
-        (changed(pairs=lambda self, split: []), "pairs .*is called with 3 arguments"),
         (changed(pairs=returning([])), "pairs yields only 0 of 1 pairs of train"),
         (changed(pairs=returning([("a", "b")] * 40)), "pairs yields more than 1 pairs of train"),
         (changed(pairs=returning(["ab"])), r"pair 1 of train is str, not a tuple \(source, target\)"),
@@ -89,39 +70,19 @@ def test_three_methods_are_enough(tmp_path):
     ],
 )
 def test_a_wrong_source_is_named_with_its_line(source, message, tmp_path):
-    message = message.replace("pairs .*is", "<lambda> is")
     with pytest.raises(T2TError, match=rf"^{HERE}, line \d+: {message}"):
         problem(source).generate_data(tmp_path / "new" / "data")
     assert not (tmp_path / "new").exists(), "nothing is left behind"
 
 
 @pytest.mark.parametrize(
-    ("attributes", "message"),
-    [
-        ({"make_source": lambda self: Numbers()}, "<lambda> is called with 2 arguments"),
-        ({"approx_vocab_size": lambda self: 512}, "approx_vocab_size is a method: write @property above it"),
-        ({"approx_vocab_size": property(lambda self: "512")}, "approx_vocab_size is '512', not a number"),
-        ({"default_vocab_size": returning(None)}, "default_vocab_size is None, not a number"),
-        ({"user_symbols": returning([1])}, r"user_symbols returns \[1\], not a list of texts"),
-    ],
-)
-def test_a_wrong_problem_is_named_with_its_line(attributes, message, tmp_path):
-    with pytest.raises(T2TError, match=rf"^{HERE}, line \d+: {message}"):
-        problem(Numbers(), **attributes).generate_data(tmp_path)
-
-
-@pytest.mark.parametrize(
     ("splits", "message"),
     [
-        ([lacking], "PairsSource 'p': its splits are list, not a dict"),
         ({"train": lacking}, "PairsSource 'p': 'dev' is missing; it has train"),
         (
             {"train": [], "dev": [], "eval": []},
             "PairsSource 'p': split 'eval' is not one of train, dev, test",
         ),
-        ({"train": "train.en", "dev": []}, "PairsSource 'p': train is str, not an iterable of pairs"),
-        ({"train": lacking, "dev": []}, "lacking is called with 0 arguments: missing a required argument"),
-        ({"train": lambda: None, "dev": []}, "returns None for train, not an iterable of pairs"),
         ({"train": [], "dev": []}, "no pairs of train"),
         ({"train": iter(()), "dev": []}, "no pairs of train"),
         ({"train": [("a", "b")], "dev": ["ab"]}, "pair 1 of dev is str, not a tuple"),

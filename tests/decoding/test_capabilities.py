@@ -31,18 +31,15 @@ def test_each_hyperparameter_is_listed_once():
 
 
 def test_what_is_listed_is_what_there_is():
-    for name, known in (
-        ("pos", hparams.POSITIONS),
-        ("decoder_self_attention", hparams.DECODER_SELF_ATTENTIONS),
-    ):
+    for name in ("pos", "decoder_self_attention"):
         for values in VALUES[name].values():
-            assert set(values) <= set(known)
+            assert set(values) <= set(hparams.ABOUT[name].choices)
 
 
 @pytest.mark.parametrize("holder", HOLDERS)
 def test_a_new_value_is_refused(holder, monkeypatch):
     check_held(TINY, holder)
-    monkeypatch.setattr(hparams, "POSITIONS", (*hparams.POSITIONS, "rotary"))
+    monkeypatch.setitem(hparams.ABOUT, "pos", hparams.About("", choices=("rotary",)))
     with pytest.raises(T2TError, match=f"^{holder} does not support pos=rotary, which this model has: "):
         check_held(TINY.replace(pos="rotary"), holder)
 
@@ -75,7 +72,7 @@ def translator(tmp_path_factory):
     ],
 )
 def test_all_that_hold_a_model_ask(translator, tmp_path, monkeypatch, use):
-    monkeypatch.setattr(hparams, "POSITIONS", (*hparams.POSITIONS, "rotary"))
+    monkeypatch.setitem(hparams.ABOUT, "pos", hparams.About("", choices=("rotary",)))
     monkeypatch.setattr(translator.model, "hparams", TINY.replace(pos="rotary"))
     with pytest.raises(T2TError, match=r"does not support pos=rotary, which this model has: .+$"):
         use(translator, tmp_path / "new")

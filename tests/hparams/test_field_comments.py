@@ -7,16 +7,16 @@ import pytest
 
 from t2t_revival import HParams
 from t2t_revival.cli import decoder, trainer
-from t2t_revival.utils.source_code import field_comments
+from t2t_revival.hparams.hparams import meanings
 
 FIELDS = [field.name for field in dataclasses.fields(HParams)]
 
 
 def test_each_field_has_a_meaning_and_each_group_its_section() -> None:
-    found = {name: meaning for fields in field_comments(HParams).values() for name, meaning in fields.items()}
+    found = {name: meaning for fields in meanings().values() for name, meaning in fields.items()}
     assert list(found) == FIELDS
     assert all(re.search(r"\w{2}", meaning) for meaning in found.values())
-    assert all(re.search(r"\(section \d(\.\d)?\)", title) for title in field_comments(HParams))
+    assert all(re.search(r"\(section \d(\.\d)?\)", title) for title in meanings())
     assert found["num_heads"] == "h, heads of each attention (3.2.2)"
 
 

@@ -14,7 +14,7 @@ from contextlib import suppress
 
 from absl import flags
 
-from t2t_revival import registry, t2t_names
+from t2t_revival import t2t_names
 from t2t_revival.cli.support import registry_help, t2t_flags
 from t2t_revival.cli.support.registry_help import HELP_WIDTH
 from t2t_revival.errors import HungUp, T2TError, Terminated
@@ -137,10 +137,7 @@ def _run(
     except Exception as error:
         if isinstance(error, RuntimeError) and "home directory" in str(error):  # pathlib's, of ~name/data
             return _fail(name, "a path begins with ~ and the name of no user: write all of it", EXIT_ERROR)
-        fault = registry.users_fault(error)
-        if values.debug or fault is None:
-            raise
-        return _fail(name, f"{fault} (--debug shows the whole traceback)", EXIT_ERROR)
+        raise
     return status or 0
 
 

@@ -49,8 +49,8 @@ def field_values(values: flags.FlagValues, fields: FlagFields) -> dict[str, Any]
 def descriptions(owner: type) -> dict[str, str]:
     """Reads the descriptions of fields: the docstring's Attributes, or the comments behind the fields."""
     attributes = (inspect.getdoc(owner) or "").partition("\nAttributes:\n")[2].partition("\n\n")[0]
-    groups = [dict(ATTRIBUTE.findall(attributes)), *field_comments(owner).values()]
-    return {name: _sentence(text) for group in groups for name, text in group.items()}
+    found = dict(ATTRIBUTE.findall(attributes)) | field_comments(owner)
+    return {name: _sentence(text) for name, text in found.items()}
 
 
 def _sentence(text: str) -> str:

@@ -8,8 +8,7 @@ from dataclasses import asdict
 from absl import flags
 
 from t2t_revival import registry
-from t2t_revival.hparams.hparams import HParams
-from t2t_revival.utils.source_code import field_comments
+from t2t_revival.hparams.hparams import HParams, meanings
 
 HELP_WIDTH = 100  # columns of --help too
 BASE = "base"  # the paper's model, with which all sets are compared
@@ -50,7 +49,7 @@ def _describe_set(values: flags.FlagValues) -> str:
         f"{name}: {registry.list_hparams()[name]}",
         "* marks a value that differs from the one in brackets, which is that of the set named there.",
     ]
-    for title, fields in field_comments(HParams).items():
+    for title, fields in meanings().items():
         lines += ["", title]
         for field, meaning in fields.items():
             others = [f"{at}: {found[field]}" for at, found in beside.items() if found[field] != shown[field]]
