@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from t2t_revival import HParams, registry
+from t2t_revival import HParams, registry, sample_corpus
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -125,6 +125,15 @@ def tiny_hparams() -> HParams:
         num_heads=2,
         layer_prepostprocess_dropout=0.0,
         learning_rate_warmup_steps=10,
+    )
+
+
+@pytest.fixture
+def few_sample_sentences(monkeypatch):
+    """Called with numbers of sentences by split, makes the sample corpus as small."""
+    lines = sample_corpus.lines
+    return lambda **sizes: monkeypatch.setattr(
+        sample_corpus, "lines", lambda name: lines(name)[: sizes[name.partition(".")[0]]]
     )
 
 

@@ -26,9 +26,9 @@ pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(autouse=True)
-def few_pairs(tmp_path, monkeypatch):
+def few_pairs(tmp_path, monkeypatch, few_sample_sentences):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("t2t_revival.data.sources.DEFAULT_SIZES", {"train": 300, "dev": 8, "test": 8})
+    few_sample_sentences(train=300, dev=8, test=8)
 
 
 def blocks(page: str, language: str) -> list[str]:

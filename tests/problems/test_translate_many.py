@@ -5,16 +5,12 @@ import pytest
 from t2t_revival import T2TError, registry
 
 
-@pytest.fixture(autouse=True)
-def few_pairs(monkeypatch):
-    monkeypatch.setattr("t2t_revival.data.sources.DEFAULT_SIZES", {"train": 40, "dev": 4, "test": 4})
-
-
 def many(data_source, **arguments):
     return registry.problem("translate_many", data_source=data_source, **arguments)
 
 
-def test_corpora_named_after_their_languages_get_the_tag_of_the_target(tmp_path):
+def test_corpora_named_after_their_languages_get_the_tag_of_the_target(tmp_path, few_sample_sentences):
+    few_sample_sentences(train=40, dev=4, test=4)
     problem = many("en-de=sample:1,fr-en=sample:1", vocab_size=400)
     metadata = problem.generate_data(tmp_path)
     assert (metadata.tags, metadata.source_lang, metadata.target_lang) == (
