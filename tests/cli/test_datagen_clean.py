@@ -80,16 +80,6 @@ def test_the_data_of_the_other_direction_is_the_same(corpus, tmp_path, capsys):
     assert "holds translate_ende made with --clean, not without it" in last_line(capsys)
 
 
-@pytest.mark.parametrize("command", [datagen, trainer])
-def test_data_that_was_made_otherwise_is_one_line(command, corpus, tmp_path, capsys):
-    generate(corpus, tmp_path / "data")
-    capsys.readouterr()
-    more = [f"--output_dir={tmp_path / 'model'}", "--hparams_set=tiny"] if command is trainer else []
-    assert generate(corpus, tmp_path / "data", "--clean", *more, command=command) == 1
-    line = last_line(capsys)
-    assert f"{tmp_path / 'data'} holds translate_ende made without --clean, not with it; give another" in line
-
-
 def test_proposed_commands_have_it(corpus, tmp_path, capsys):
     problem = registry.problem("translate_ende", data_source="sample", clean=True)
     assert datagen_command(problem, tmp_path).endswith("--data_source=sample --clean")
