@@ -10,6 +10,7 @@ from t2t_revival import HParams, Transformer, registry
 from t2t_revival.cli import exporter
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.run import Run, save_run
+from tests.support.copy_task import shared_models
 
 SMALL = HParams(num_hidden_layers=1, hidden_size=8, filter_size=8, num_heads=2, max_length=30)
 VOCAB = 310
@@ -38,6 +39,13 @@ def refused(capsys, status, *parts):
     assert re.match("t2t-[a-z-]+: error: ", line)
     for part in parts:
         assert str(part) in line
+
+
+@pytest.fixture(scope="module")
+def models():
+    """Models that the trainings of a module share."""
+    with shared_models():
+        yield
 
 
 @pytest.fixture

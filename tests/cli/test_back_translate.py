@@ -25,19 +25,14 @@ class UsrLower(Text2TextProblem):
 """
 
 
-@pytest.fixture
-def mono(tmp_path):
-    path = tmp_path / "mono.en.gz"
-    path.write_bytes(gzip.compress("".join(f"{line}\n" for line in LINES).encode()))
-    return path
-
-
 def run(*flags):
     return back_translate.main(last_of_each(["t2t-back-translate", *map(str, flags)]))
 
 
 @pytest.fixture
-def flags(out, mono, tmp_path):
+def flags(out, tmp_path):
+    mono = tmp_path / "mono.en.gz"
+    mono.write_bytes(gzip.compress("".join(f"{line}\n" for line in LINES).encode()))
     return [f"--model_dir={out}", f"--mono={mono}", f"--corpus_dir={tmp_path / 'it is back'}", DECODING]
 
 

@@ -11,7 +11,6 @@ from tests.cli.decoder_command import DECODE, decode
 
 pytest.importorskip("ctranslate2")
 ENGINE = "--engine=ctranslate2"
-TEXT = "the dog\n\nsees 3 houses\n"
 DECODE_WITHOUT_TENSORFLOW = """
 import sys
 from t2t_revival.cli import decoder
@@ -20,15 +19,10 @@ sys.exit(status or "tensorflow" in sys.modules)
 """
 
 
-@pytest.fixture
-def text(tmp_path):
-    """A file to translate."""
-    (tmp_path / "in").write_text(TEXT)
-    return tmp_path / "in"
-
-
 @pytest.mark.slow
-def test_a_file_and_without_tensorflow_once_it_is_converted(out, text, capsys):
+def test_a_file_and_without_tensorflow_once_it_is_converted(out, tmp_path, capsys):
+    text = tmp_path / "in"
+    text.write_text("the dog\n\nsees 3 houses\n")
     assert decode(out, f"--decode_from_file={text}", ENGINE, "--precision=int8") == 0
     captured = capsys.readouterr()
     assert [bool(line) for line in captured.out.split("\n")] == [True, False, True, False]

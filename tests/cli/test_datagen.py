@@ -10,6 +10,7 @@ import pytest
 from t2t_revival import T2TError, registry
 from t2t_revival.cli import datagen, trainer
 from t2t_revival.cli.support import problem_flags
+from tests.cli.conftest import failure
 
 
 @pytest.fixture
@@ -80,14 +81,6 @@ def test_a_damaged_shard_is_made_again_and_said(corpus, tmp_path, capsys):
     assert shard.read_bytes() == content
 
 
-def fails(capsys, status, *flags):
-    assert run(*flags) == status
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert "Traceback" not in err
-    return err.splitlines()[-1]
-
-
 @pytest.mark.parametrize("there", [False, True])
 def test_a_failure_leaves_no_empty_folders(there, corpus, tmp_path, capsys):
     """The corpus is packed."""
@@ -98,7 +91,7 @@ def test_a_failure_leaves_no_empty_folders(there, corpus, tmp_path, capsys):
     (corpus / "train.en").unlink()
     flags = "--problem=translate_ende", f"--data_source={corpus}", f"--data_dir={data}"
     for size in ("30000", "3"):
-        assert "--vocab_size=3" in fails(capsys, 1, *flags, f"--vocab_size={size}")
+        assert "--vocab_size=3" in failure(capsys, run(*flags, f"--vocab_size={size}"))
     assert data.parent.exists() == there
     assert not there or not any(data.iterdir())
 
@@ -164,9 +157,8 @@ def test_without_beam_the_way_out_is_named(tmp_path, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "t2t_revival.data.beam", None)
     monkeypatch.delitem(sys.modules, "t2t_revival.data.beam")
     monkeypatch.setitem(sys.modules, "apache_beam", None)
-    line = fails(
-        capsys, 1, "--problem=translate_ende", f"--data_dir={tmp_path / 'data'}", "--runner=DirectRunner"
-    )
+    flags = "--problem=translate_ende", f"--data_dir={tmp_path / 'data'}", "--runner=DirectRunner"
+    line = failure(capsys, run(*flags))
     assert "--runner=DirectRunner needs Apache Beam" in line
     assert line.endswith("pip install apache-beam")
     assert not (tmp_path / "data").exists()

@@ -51,7 +51,8 @@ def test_lines_are_numbered_as_in_the_whole(out, tmp_path, capsys):
     (tmp_path / "in").write_text("the\nthe\n" + "houses " * 99 + "\n")
     assert decode(out, f"--decode_from_file={tmp_path / 'in'}", "--decode_shards=2", "--worker_id=1") == 0
     captured = capsys.readouterr()
-    assert f"{tmp_path / 'in'}, line 3: " in captured.err
+    assert f"warning: {tmp_path / 'in'}, line 3: " in captured.err
+    assert "truncated to the first 30" in captured.err
     assert captured.out.count("\n") == 2
 
 

@@ -78,15 +78,6 @@ def test_the_average_is_decoded_where_it_is_made(out, tmp_path, capsys):
     assert "an average" not in capsys.readouterr().err
 
 
-def test_a_long_line_is_decoded_and_named(out, tmp_path, capsys):
-    (tmp_path / "in").write_text("the\n" + "houses " * 99 + "\n")
-    assert decode(out, f"--decode_from_file={tmp_path / 'in'}") == 0
-    captured = capsys.readouterr()
-    assert captured.out.count("\n") == 2
-    assert f"warning: {tmp_path / 'in'}, line 2: " in captured.err
-    assert "truncated to the first 30" in captured.err
-
-
 def test_flags_with_empty_values_go_with_all(out, capsys, monkeypatch):
     monkeypatch.setattr(sys, "stdin", io.StringIO(""))
     assert decode(out, "--decode_interactive", "--noeval_use_test_set", "--dataset_split=") == 0

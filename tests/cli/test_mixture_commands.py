@@ -58,13 +58,3 @@ def test_dev_scores_by_corpus_and_their_means(corpora, capsys):
     measured = [line.split() for line in table if line.split()[0].isdigit()]
     scored = dict(zip(table[0].split(), measured[-1], strict=True))
     assert float(scored["loss"]) == pytest.approx(float(rows[-1]["loss"]), rel=1e-3)
-
-
-@pytest.mark.slow
-def test_other_weights_begin_the_epoch_again_and_say_so(corpora, capsys):
-    assert train() == 0
-    capsys.readouterr()
-    assert train(steps=6, data_source="news=news:1,talks=talks:1") == 0
-    assert (
-        "batching has changed (mixture=news:1,talks:1 instead of news:1,talks:3)" in capsys.readouterr().err
-    )

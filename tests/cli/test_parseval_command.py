@@ -36,14 +36,6 @@ def run(gold, predicted):
     return parseval.main(["t2t-parseval", f"--gold={gold}", f"--predicted={predicted}"])
 
 
-def test_the_standard_input(files, capsys, monkeypatch):
-    assert run(*files) == 0
-    expected = capsys.readouterr().out
-    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(files[0].read_bytes())))
-    assert run("-", files[1]) == 0
-    assert capsys.readouterr().out == expected
-
-
 def test_table(files, capsys):
     assert run(*files) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -70,14 +62,16 @@ def test_skipped_sentences_are_counted(files, capsys):
     assert lines[-1] == "sentences of punctuation alone, not counted: 1"
 
 
-def test_pretty_printed_and_gz(files, capsys):
+def test_the_standard_input_pretty_printed_and_gz(files, capsys, monkeypatch):
     assert run(*files) == 0
     expected = capsys.readouterr().out
     pretty = "\n\n".join(parse(tree).pformat(margin=20) for tree in GOLD)
     zipped = files[0].with_suffix(".gz")
     zipped.write_bytes(gzip.compress(pretty.encode()))
-    assert run(zipped, files[1]) == 0
-    assert capsys.readouterr().out == expected
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(files[0].read_bytes())))
+    for gold in (zipped, "-"):
+        assert run(gold, files[1]) == 0
+        assert capsys.readouterr().out == expected
 
 
 @pytest.mark.parametrize("none", ["(())", "()", "( )", "(TOP)", "(ROOT ( ))", "", "  "])

@@ -6,15 +6,10 @@ import sys
 from t2t_revival.cli import decoder
 
 
-def decode(out, *flags):
-    return decoder.main(
-        ["t2t-decoder", f"--output_dir={out}", "--decode_hparams=beam_size=3,extra_length=3", *flags]
-    )
-
-
 def test_typed_lines_have_them_too_and_a_wrong_one_ends_nothing(out, monkeypatch, capsys):
     monkeypatch.setattr(sys, "stdin", io.StringIO("the dog\tder Hund\n \tder\nthe\n"))
-    assert decode(out, "--decode_interactive", "--partial_targets") == 0
+    flags = f"--output_dir={out}", "--decode_hparams=beam_size=3,extra_length=3", "--partial_targets"
+    assert decoder.main(["t2t-decoder", *flags, "--decode_interactive"]) == 0
     captured = capsys.readouterr()
     assert captured.out.startswith("der Hund")
     assert captured.out.count("\n") == 2

@@ -96,7 +96,3 @@ def test_given_weights_choose_by_each_model(scorers, files, number, capsys):
             assert output == texts[scores.index(max(scores))]
         else:
             assert output == (texts or [""])[0]
-
-
-def stored(**weights):
-    return json.dumps({"weights": weights})

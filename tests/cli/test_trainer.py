@@ -19,18 +19,10 @@ from t2t_revival.training.lock import output_dir_lock
 from t2t_revival.training.run import Run, load_hparams
 from tests.cli.conftest import failure
 from tests.cli.trainer_command import SMALL, train
-from tests.support.copy_task import shared_models
 from tests.support.line_corpus import write_corpus
 from tests.support.processes import run_command
 
-pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _models():
-    """Models that the trainings here share."""
-    with shared_models():
-        yield
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("models")]
 
 
 @pytest.fixture(scope="module")

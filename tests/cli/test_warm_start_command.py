@@ -9,17 +9,9 @@ from t2t_revival.training.checkpoints.directory import list_checkpoints, load_we
 from t2t_revival.training.run import Run, load_hparams, load_vocabulary
 from tests.cli.conftest import failure
 from tests.cli.trainer_command import SMALL, train
-from tests.support.copy_task import shared_models
 from tests.support.line_corpus import write_corpus
 
-pytestmark = pytest.mark.slow
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _models():
-    """Models that the trainings here share."""
-    with shared_models():
-        yield
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("models")]
 
 
 @pytest.fixture(scope="module")

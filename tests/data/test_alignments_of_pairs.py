@@ -8,7 +8,7 @@ import pytest
 from t2t_revival import T2TError, sample_corpus
 from t2t_revival.data.sources import source
 from t2t_revival.data.word_alignment import check_links, parse_pharaoh
-from tests.support.line_corpus import write_corpus
+from tests.support.line_corpus import opened, write_corpus
 
 LINE = "0-0 1-1 2-2 3-3 4-4 5-5 6-6"  # of "the dog number 1 sees a cat"
 
@@ -20,10 +20,6 @@ def corpus(tmp_path):
 
 def align(corpus, lines, split="train"):
     (corpus / f"{split}.align").write_text("".join(f"{line}\n" for line in lines))
-
-
-def opened(corpus, **more):
-    return source(str(corpus), "en", "de", **more)
 
 
 def test_lines_of_each_split_are_read(corpus):

@@ -283,13 +283,6 @@ def test_other_data_in_the_same_data_dir_is_refused(corpus, subwords_file, tmp_p
     assert snapshot(data) == before
 
 
-def test_cleaned_data_is_not_taken_for_uncleaned(sources, tmp_path):
-    problem = open_problem(KINDS["cleaned"], sources)
-    problem.generate_data(tmp_path)
-    with pytest.raises(T2TError, match="made with --clean, not without it; give another --data_dir"):
-        translation(sources / "news", clean=False).generate_data(tmp_path)
-
-
 @pytest.mark.parametrize("finished", [True, False])
 def test_a_vocabulary_exchanged_on_the_way_is_refused(corpus, tmp_path, finished):
     with contextlib.nullcontext() if finished else pytest.raises(KeyboardInterrupt):

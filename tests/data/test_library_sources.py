@@ -9,17 +9,10 @@ import pytest
 from t2t_revival import T2TError, registry
 from t2t_revival.data import library_sources
 from t2t_revival.data.sources import source
+from tests.support.line_corpus import all_pairs, opened
 
 LINES = {"train": 2500, "validation": 30, "test": 10}  # more in train than are read at once
 HUB = "https://hub.example"
-
-
-def opened(name, **more):
-    return source(str(name), "en", "de", **more)
-
-
-def all_pairs(opened_source, split="train"):
-    return list(opened_source.pairs(split, 0, opened_source.count(split)))
 
 
 @pytest.fixture(scope="module")

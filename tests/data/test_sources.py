@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from t2t_revival import T2TError
 from t2t_revival.data import indexed_file
 from t2t_revival.data.sources import source
+from tests.support.line_corpus import all_pairs, opened
 
 PAIRS = {
     "train": [("one", "eins"), ("two\u2028lines ", " zwei"), ("three\rthree", "drei")],
@@ -31,14 +32,6 @@ def folder(tmp_path):
     for split, pairs in PAIRS.items():
         write(corpus, split, pairs)
     return corpus
-
-
-def opened(name, **more):
-    return source(str(name), "en", "de", **more)
-
-
-def all_pairs(opened_source, split="train"):
-    return list(opened_source.pairs(split, 0, opened_source.count(split)))
 
 
 def test_a_folder_is_read_as_it_is(folder):
@@ -126,11 +119,6 @@ def test_an_empty_corpus_is_named(folder):
     write(folder, "train", [])
     with pytest.raises(T2TError, match=r"train\.en: the file is empty"):
         opened(folder).splits()
-
-
-def test_an_unknown_source_is_an_error_with_the_choices():
-    with pytest.raises(T2TError, match=r"--data_source=wmt41: no such folder; .*a folder.*sample.*tfds:"):
-        opened("wmt41").splits()
 
 
 def test_wmt14_needs_a_set_for_the_languages():

@@ -153,13 +153,6 @@ def test_save_and_load_round_trip(model: Transformer, expected: np.ndarray, tmp_
     np.testing.assert_array_equal(logits(loaded, SOURCE, TARGETS), expected)
 
 
-def test_config_round_trip(model: Transformer) -> None:
-    config = model.get_config()
-    again = Transformer.from_config(config)
-    assert again.get_config() == config
-    assert [(w.path, w.shape) for w in again.weights] == [(w.path, w.shape) for w in model.weights]
-
-
 @pytest.mark.parametrize("dtype", ["mixed_bfloat16", "mixed_float16", "bfloat16"])
 def test_dtype_and_trainable_survive_saving(tiny_hparams: HParams, tmp_path: Path, dtype: str) -> None:
     model = Transformer(tiny_hparams, VOCAB, dtype=dtype, trainable=False)
@@ -170,12 +163,6 @@ def test_dtype_and_trainable_survive_saving(tiny_hparams: HParams, tmp_path: Pat
         assert one.dtype_policy.name == one.decoder.layers[1].feed_forward.dropout.dtype_policy.name == dtype
         assert one.trainable_weights == []
     np.testing.assert_array_equal(logits(loaded, SOURCE, TARGETS), logits(model, SOURCE, TARGETS))
-
-
-def test_a_config_of_version_0_1_has_neither(tiny_hparams: HParams) -> None:
-    config = Transformer(tiny_hparams, VOCAB).get_config()
-    del config["dtype"], config["trainable"]
-    assert Transformer.from_config(config).dtype_policy.name == "float32"
 
 
 def test_bfloat16_is_close_to_float32(tiny_hparams: HParams) -> None:
@@ -224,14 +211,6 @@ def test_dropout_is_active_in_training_only(tiny_hparams: HParams) -> None:
     np.testing.assert_array_equal(logits(model, SOURCE, TARGETS), logits(still, SOURCE, TARGETS))
     first, second = (ops.convert_to_numpy(model(IDS, training=True)) for _ in range(2))
     assert np.abs(first - second).max() > 0.01
-
-
-def test_all_weights_exist_at_construction_under_unique_names(tiny_hparams: HParams) -> None:
-    model = Transformer(tiny_hparams, VOCAB)
-    paths = [v.path for v in model.variables]
-    model(IDS)
-    assert [v.path for v in model.variables] == paths
-    assert len(set(paths)) == len(paths)
 
 
 SELF = ["self_attention/query_key_value", "self_attention/output"]

@@ -1,6 +1,5 @@
 """A vocabulary each for source and target; test_transformer.py has such models' forward pass and steps."""
 
-import keras
 import numpy as np
 from keras import ops
 
@@ -8,17 +7,9 @@ from t2t_revival import Transformer
 from t2t_revival.training.compile import build_model, compile_model
 from tests.support.tiny_models import TINY
 
-SOURCE_SIZE, TARGET_SIZE = 11, 7
-
-
-def make(tied: bool, target_size: int = TARGET_SIZE) -> Transformer:
-    keras.utils.set_random_seed(4)
-    hparams = TINY.replace(shared_embedding_and_softmax_weights=tied)
-    return Transformer(hparams, SOURCE_SIZE, target_vocab_size=target_size)
-
 
 def test_two_vocabularies_of_equal_size_are_two() -> None:
-    model = make(True, SOURCE_SIZE)
+    model = Transformer(TINY, 11, target_vocab_size=11)
     assert model.source_embedding is not model.target_embedding
     again = Transformer.from_config(model.get_config())
     assert again.count_params() == model.count_params()

@@ -34,8 +34,9 @@ def vocabulary(tmp_path_factory: pytest.TempPathFactory) -> Vocabulary:
     return Vocabulary.train(text, path, 335, user_symbols=symbols(LABELS))
 
 
-def check_one_piece_each(vocabulary: Vocabulary, texts: list[str]) -> None:
-    """Encodes texts of symbols in Python and in the graph."""
+@given(st.lists(st.lists(st.sampled_from(symbols(LABELS)), max_size=12).map("".join), min_size=1, max_size=4))
+def test_every_token_is_one_piece_whatever_its_neighbours(vocabulary: Vocabulary, texts: list[str]) -> None:
+    """In Python and in the graph."""
     import tensorflow as tf
 
     ids = vocabulary.encode_batch(texts)
@@ -45,11 +46,6 @@ def check_one_piece_each(vocabulary: Vocabulary, texts: list[str]) -> None:
     ragged = vocabulary.encode_in_graph(tf.constant(texts))
     assert ragged.to_list() == ids
     assert [text.decode() for text in vocabulary.decode_in_graph(ragged).numpy()] == texts
-
-
-@given(st.lists(st.lists(st.sampled_from(symbols(LABELS)), max_size=12).map("".join), min_size=1, max_size=4))
-def test_every_token_is_one_piece_whatever_its_neighbours(vocabulary: Vocabulary, texts: list[str]) -> None:
-    check_one_piece_each(vocabulary, texts)
 
 
 def test_words_that_look_like_tokens_are_lossless(vocabulary: Vocabulary) -> None:

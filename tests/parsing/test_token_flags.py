@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from t2t_revival import T2TError
 from t2t_revival.data.vocabulary.sentencepiece import EOS, Vocabulary
 from t2t_revival.model.extensions.deterministic_attention import DeterministicAttention
 from t2t_revival.parsing.symbols import symbols
@@ -47,11 +46,6 @@ def test_every_word_is_found_at_its_first_token(
 def test_one_token_stands_for_a_word(vocabulary: Vocabulary) -> None:
     (token,) = np.flatnonzero(token_flags(vocabulary.pieces)[:, 2])
     assert vocabulary.decode([int(token)]) == "XX "
-
-
-def test_a_vocabulary_without_trees_is_refused() -> None:
-    with pytest.raises(T2TError, match="deterministic_attention=True is for parsing"):
-        token_flags(["<pad>", "</s>", "<unk>", "a", "▁b"])
 
 
 def test_flags_are_not_trained(attention: DeterministicAttention) -> None:

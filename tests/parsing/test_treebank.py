@@ -86,18 +86,6 @@ def test_the_built_in_grammar():
     assert tokens.split().count("XX") == len(words.split())
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
-        ("", "--data_source is missing, since the Penn Treebank is not free; --data_source takes a Penn"),
-        ("/nowhere/at/all", "no such folder; --data_source takes a Penn Treebank folder"),
-    ],
-)
-def test_without_data_the_choices_are_named(name, message):
-    with pytest.raises(T2TError, match=message):
-        treebank(name)
-
-
 def test_what_a_folder_lacks_is_named(folder):
     (folder / "dev.trees").write_text("\n")
     with pytest.raises(T2TError, match="no trees in its dev split"):

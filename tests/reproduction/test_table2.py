@@ -83,7 +83,7 @@ def cells(table) -> dict[str, dict]:
 
 
 def test_base_and_big_are_counted_beside_the_paper_s_rule(tmp_path, counted) -> None:
-    rows = cells(table2.cost_table(tmp_path, "cpu", [], _silent))
+    rows = cells(table2.cost_table(tmp_path, "cpu", [], print))
     base, big = rows["Transformer (base model)"], rows["Transformer (big)"]
     assert (base["updates"], base["hours"]) == (100_000, 12)
     assert base["time x devices x rate"] == pytest.approx(12 * 3600 * 8 * 9.5e12)
@@ -122,7 +122,7 @@ def decoded(tmp_path) -> Decoded:
 
 
 def test_a_training_has_its_row(trained, decoded, tmp_path, counted, tiny_hparams) -> None:
-    table = table2.cost_table(tmp_path, "cpu", [(trained, decoded)], _silent)
+    table = table2.cost_table(tmp_path, "cpu", [(trained, decoded)], print)
     row = cells(table)["run: translate_ende, tiny"]
     assert row["time x devices x rate"] == pytest.approx(4 * 2 * 3600 * 2e11)
     assert row["updates"] == 9
@@ -151,18 +151,14 @@ def test_what_cannot_be_counted_is_an_error(
 ) -> None:
     save(trained / "model.ckpt-10.npz", {"model/w": np.zeros(1, np.float32)}, {"step": 10})
     with pytest.raises(T2TError, match=message):
-        table2.cost_table(tmp_path, scale, [(tmp_path / place, decoded)], _silent)
+        table2.cost_table(tmp_path, scale, [(tmp_path / place, decoded)], print)
 
 
 def test_a_damaged_line_is_made_again(tmp_path, counted) -> None:
-    table2.cost_table(tmp_path, "cpu", [], _silent)
+    table2.cost_table(tmp_path, "cpu", [], print)
     path = tmp_path / table2.FILE_NAME
     lines = path.read_text().splitlines()
     path.write_text("\n".join([*lines[:-1], lines[-1][:-30] + "x"]) + "\n")
-    table2.cost_table(tmp_path, "cpu", [], _silent)
+    table2.cost_table(tmp_path, "cpu", [], print)
     assert len(counted) == 3
     assert path.read_text().splitlines() == lines
-
-
-def _silent(message: str) -> None:
-    pass

@@ -3,6 +3,7 @@
 import random
 
 from t2t_revival import registry
+from t2t_revival.data.sources import source
 
 NOUNS = ("dog", "cat", "house", "tree", "garden", "river", "child", "teacher", "window", "street")
 
@@ -49,3 +50,12 @@ def interrupt_at(stage, pairs):
 def flip(content):
     at = len(content) // 2
     return content[:at] + bytes([content[at] ^ 4]) + content[at + 1 :]
+
+
+def opened(name, **more):
+    """A source of pairs from English to German."""
+    return source(str(name), "en", "de", **more)
+
+
+def all_pairs(opened_source, split="train"):
+    return list(opened_source.pairs(split, 0, opened_source.count(split)))

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from t2t_revival.data.sources import FolderSource
 from tests.support.commands import run
 from tests.support.killed_midway import killed_with_results
 from tests.support.processes import Process
@@ -58,17 +57,6 @@ def test_workers_that_are_killed_end_with_the_same_bytes(place: Path, noised: Pa
     assert "resuming" in said
     assert "pairs     40 of 40 lines" in said, "by the worker that ends last"
     assert content(folder) == content(noised)
-
-
-def test_the_corpus_is_a_source_of_pairs(place: Path, noised: Path, tmp_path: Path) -> None:
-    folder = shutil.copytree(noised, tmp_path / "corpus")
-    for language in ("en", "de"):
-        shutil.copy(place / f"dev.{language}", folder)
-    source = FolderSource(str(folder), "en", "de")
-    pairs = list(source.pairs("train", 0, source.count("train")))
-    mono = (place / "mono.de").read_text(encoding="utf-8").splitlines()
-    assert [target for _, target in pairs] == mono
-    assert all(source for source, _ in pairs)
 
 
 def test_outputs_are_the_decoders(place: Path, noised: Path, tmp_path: Path) -> None:

@@ -64,22 +64,6 @@ def test_the_same_from_python_and_in_any_company(sample_model: Path, flags: list
     assert [b[0].text for b in best] == translator.translate(source)
 
 
-def test_n_best_with_scores(flags: list[str]) -> None:
-    options = "beam_size=4,alpha=0.6,return_beams=True,write_beam_scores=True"
-    done = run(
-        "t2t-decoder",
-        *flags,
-        "--decode_from_file=-",
-        f"--decode_hparams={options}",
-        stdin="The old dog sleeps.\n",
-    )
-    fields = done.stdout.rstrip("\n").split("\t")
-    scores = [float(score) for score in fields[1::2]]
-    assert len(fields) == 8
-    assert scores == sorted(scores, reverse=True)
-    assert scores[0] < 0
-
-
 def test_bleu_of_files_is_the_decoders(place: Path, decoded: subprocess.CompletedProcess) -> None:
     reference = place / "reference.de"
     reference.write_text("".join(f"{line}\n" for line in sample_corpus.lines("test.de")), encoding="utf-8")
@@ -87,8 +71,3 @@ def test_bleu_of_files_is_the_decoders(place: Path, decoded: subprocess.Complete
     by_decoder = re.search(r"BLEU (\d+\.\d+) on test", decoded.stdout)
     assert by_decoder is not None
     assert re.search(rf"BLEU_cased *= *{re.escape(by_decoder[1])}", done.stdout), done.stdout
-
-
-def test_interactive(flags: list[str]) -> None:
-    done = run("t2t-decoder", *flags, "--decode_interactive", stdin="The old dog sleeps.\n\n")
-    assert "Hund" in done.stdout

@@ -118,11 +118,6 @@ def test_a_missing_file(t2t, tmp_path, lost, message):
     assert not (tmp_path / "out").exists()
 
 
-def test_a_missing_checkpoint_is_named(tmp_path):
-    with pytest.raises(T2TError, match=r"no tensor2tensor checkpoint .*model\.ckpt-9"):
-        import_checkpoint(ImportSource(tmp_path / "model.ckpt-9"), tmp_path / "out")
-
-
 def test_files_that_are_no_checkpoint(t2t, tmp_path):
     t2t()
     (tmp_path / "t2t" / "model.ckpt-7.index").write_bytes(b"no checkpoint")

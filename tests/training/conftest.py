@@ -16,6 +16,12 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 
 @pytest.fixture(scope="module")
+def shard(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy task in one file."""
+    return copy_shards.write_shards(tmp_path_factory.mktemp("copy"), shards=1, examples=300)[0]
+
+
+@pytest.fixture(scope="module")
 def models() -> Iterator[dict[Any, Any]]:
     """Models that trainings of a module share; see `shared_models`."""
     with copy_task.shared_models() as models:

@@ -53,13 +53,10 @@ def test_a_second_trainer_is_refused_until_the_first_is_killed(
     check_place(out, "translate_ende", "tiny")
 
 
-def test_a_folder_that_stays_empty_goes_again(tmp_path: Path) -> None:
+def test_a_folder_that_stays_empty_goes_again_unless_it_was_there(tmp_path: Path) -> None:
     with output_dir_lock(tmp_path / "a" / "b"):
         assert (tmp_path / "a" / "b").is_dir()
     assert not (tmp_path / "a").exists()
-
-
-def test_a_folder_that_was_there_stays(tmp_path: Path) -> None:
     with output_dir_lock(tmp_path):
         pass
     assert tmp_path.is_dir()

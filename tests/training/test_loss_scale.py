@@ -13,17 +13,11 @@ from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.optimizer import FIRST_SCALE, LossScale, LossScaledAdam
 from tests.support import bad_batches
 from tests.support.bad_batches import HUGE, NAN, trained, weighted
-from tests.support.copy_shards import write_shards
 
 RNG = np.random.default_rng(11)
 HPARAMS = bad_batches.HPARAMS.replace(layer_prepostprocess_dropout=0.2)
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("models")]
-
-
-@pytest.fixture(scope="module")
-def shard(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_shards(tmp_path_factory.mktemp("copy"), shards=1, examples=300)[0]
 
 
 def trained_in_float16(shard: Path, out: Path, **config: Any) -> tuple[dict[str, np.ndarray], list[str], Any]:

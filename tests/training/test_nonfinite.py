@@ -13,15 +13,9 @@ from t2t_revival import HParams, T2TError, make_optimizer
 from t2t_revival.training.checkpoints import directory as checkpoints
 from tests.support import bad_batches
 from tests.support.bad_batches import HPARAMS, HUGE, INF, NAN, trained, weighted, without
-from tests.support.copy_shards import write_shards
 from tests.support.processes import Process
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("models")]
-
-
-@pytest.fixture(scope="module")
-def shard(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_shards(tmp_path_factory.mktemp("copy"), shards=1, examples=300)[0]
 
 
 def assert_same(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> None:

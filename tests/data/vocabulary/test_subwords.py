@@ -39,10 +39,6 @@ def vocabulary(subwords_file):
     return SubwordVocabulary(subwords_file)
 
 
-def names(vocabulary, text):
-    return [vocabulary.pieces[token] for token in vocabulary.encode(text)]
-
-
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -59,8 +55,9 @@ def names(vocabulary, text):
     ],
 )
 def test_the_rules(vocabulary, text, expected):
-    assert names(vocabulary, text) == expected
-    assert vocabulary.decode(vocabulary.encode(text)) == text
+    ids = vocabulary.encode(text)
+    assert [vocabulary.pieces[token] for token in ids] == expected
+    assert vocabulary.decode(ids) == text
 
 
 def check_python_and_graph(vocabulary, lines):

@@ -26,7 +26,7 @@ def tiny_scale(monkeypatch) -> None:
 def measured(tmp_path_factory):
     """A folder with all points of the scale."""
     folder = tmp_path_factory.mktemp("measured")
-    timings.measure(folder, TINY, _silent)
+    timings.measure(folder, TINY, print)
     return folder
 
 
@@ -69,12 +69,12 @@ def test_points_of_another_device_are_kept_and_not_used(folder, monkeypatch) -> 
     monkeypatch.setattr(timings, "device_name", lambda: "another")
     assert read_timings(folder) == []
     one = Plan((4,), (64,), 64, 4, 2, 0.0)
-    assert len(timings.measure(folder, one, _silent)) == len(LAYER_TYPES)
+    assert len(timings.measure(folder, one, print)) == len(LAYER_TYPES)
     assert cells(folder)[: len(before)] == before
 
 
 def test_the_table_has_the_paper_s_orders_beside_what_was_measured(folder) -> None:
-    table = table1.make_table(folder, "tiny", _silent)
+    table = table1.make_table(folder, "tiny", print)
     rows = {row[0]: dict(zip(table.columns, row, strict=True)) for row in table.rows}
     recurrent, convolution = rows["recurrent (LSTM)"], rows["convolutional (k = 3)"]
     assert recurrent["operations (paper)"] == "O(n·d²)"
@@ -97,7 +97,3 @@ def test_the_exponent_is_that_of_least_squares() -> None:
 def test_nothing_to_draw_is_an_error_that_says_what_to_do(tmp_path) -> None:
     with pytest.raises(T2TError, match="t2t-reproduce --table=1"):
         table1.draw(tmp_path, "tiny")
-
-
-def _silent(message: str) -> None:
-    pass

@@ -10,8 +10,6 @@ import pytest
 
 pytestmark = [pytest.mark.nightly, pytest.mark.skipif(not find_spec("jax"), reason="needs JAX")]
 
-VOCAB, HIDDEN = 11, 4
-
 
 def loss_sums(x: Any, embeddings: Any, labels: Any, weights: Any) -> tuple[Any, Any]:
     """Cross-entropy, and how often the label has the largest score."""
@@ -30,13 +28,13 @@ def test_logits_of_one_block_are_in_memory() -> None:
 
     from t2t_revival.training.engines.jax_loss import in_blocks
 
-    tokens, vocab, size = 512, 4096, 64
+    tokens, vocab, hidden, size = 512, 4096, 4, 64
     mesh = Mesh(np.array(jax.devices()[:1]), ("batch",))
     shapes = [
         jax.ShapeDtypeStruct(shape, dtype)
         for shape, dtype in (
-            ((tokens, HIDDEN), "float32"),
-            ((vocab, HIDDEN), "float32"),
+            ((tokens, hidden), "float32"),
+            ((vocab, hidden), "float32"),
             ((tokens,), "int32"),
             ((tokens,), "float32"),
         )
