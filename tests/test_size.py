@@ -23,7 +23,7 @@ LIMITS = {
     "lines of the package": 47_064,
     "lines of the core": 45_160,  # all but addons/ and reproduction/
     "lines of code": 26_598,  # no docstring, blank, comment, import
-    "lines of tests": 38_761,
+    "lines of tests": 38_474,
     LONGEST: 500,
     "files": 333,
     "private functions called once": 620,
