@@ -101,5 +101,5 @@ def test_the_commands_that_are_proposed_work(out, tmp_path, capsys, monkeypatch)
     values = trainer.command_flags()
     assert values(shlex.split(train))[1:] == []
     assert values.data_dir == str(place / "out" / "data")
-    assert make.endswith(f" --vocab_file={shlex.quote(",".join(values.vocab_file))}")
+    assert make.endswith(f" --vocab_file={shlex.quote(','.join(values.vocab_file))}")
     assert (values.problem, values.hparams_set) == ("translate_ende", Run.load(place / "out").hparams_set)
