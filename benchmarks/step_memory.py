@@ -24,7 +24,7 @@ from t2t_revival.training.compile import PRECISIONS
 from t2t_revival.training.engines.engine import accumulation
 from t2t_revival.training.engines.jax_engine import JaxEngine
 from t2t_revival.training.engines.jax_memory import step_memory
-from t2t_revival.training.loop import TrainingData, new_model
+from t2t_revival.training.trainer import TrainingData, new_model
 
 
 def measure(hparams: HParams, vocab_size: int, precision: str) -> tuple[int, float]:

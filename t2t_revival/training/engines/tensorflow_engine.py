@@ -42,6 +42,7 @@ class TensorFlowEngine(Engine):
     """
 
     def __init__(self, config: RunConfig, strategy: tf.distribute.Strategy | None = None) -> None:
+        super().__init__()
         self._strategy = strategy or make_strategy(config.strategy)
         self.replicas = self._strategy.num_replicas_in_sync
         self.several = isinstance(self._strategy, tf.distribute.MultiWorkerMirroredStrategy)
@@ -67,7 +68,6 @@ class TensorFlowEngine(Engine):
             model.replica, model.replicas = replica_number, self.replicas
 
     def start(self, batches: TrainingBatches) -> None:
-        self._batches = batches
         self._iterator = iter(self._distribute(batches.dataset()))
         if self._compiles_replicas:
             self._train_function = make_step(self._model, self._strategy)
@@ -101,7 +101,7 @@ class TensorFlowEngine(Engine):
     def translate(self, error: Exception) -> Exception:
         if isinstance(error, tf.errors.ResourceExhaustedError):
             return out_of_memory()
-        if isinstance(error, tf.errors.OpError) and self._batches.error is not None:
+        if isinstance(error, tf.errors.OpError) and self._batches and self._batches.error:
             return self._batches.error
         return self._lost_worker(error)
 
