@@ -228,7 +228,7 @@ def new_model(
     model = build_model(hparams, *sizes)
     if model.deterministic_attention and data.token_flags is not None:
         model.deterministic_attention.token_flags.assign(data.token_flags)
-    return compile_model(model, hparams, accumulate, config.xla)
+    return compile_model(model, hparams, accumulate)
 
 
 def _load_latest(model: TrainingTransformer, output_dir: Path, on_event: OnEvent) -> TrainingState:

@@ -19,6 +19,7 @@ from t2t_revival import HParams, RunConfig
 from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.cli.make_tf_configs import tf_configs
 from t2t_revival.training import trainer
+from t2t_revival.training.engines import tensorflow_engine
 from t2t_revival.training.engines.engine import Engine
 from t2t_revival.training.engines.tensorflow_engine import TensorFlowEngine, make_strategy
 from t2t_revival.training.events import OnEvent, StepEvent, ignore_event
@@ -80,8 +81,12 @@ def shared_models() -> Iterator[dict[Any, Any]]:
             variable.assign(value)
         return model
 
-    # TensorFlow's own seed, from which nothing is drawn here, drops what it has prepared of all graphs.
-    with mock.patch.object(trainer, "new_model", shared), mock.patch.object(tf.random, "set_seed"):
+    with (
+        mock.patch.object(trainer, "new_model", shared),
+        mock.patch.object(tensorflow_engine, "make_step", functools.cache(tensorflow_engine.make_step)),
+        # TensorFlow's own seed, from which nothing is drawn here, drops what it has prepared of all graphs.
+        mock.patch.object(tf.random, "set_seed"),
+    ):
         yield models
 
 
