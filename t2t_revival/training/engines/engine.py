@@ -175,8 +175,8 @@ def accumulation(hparams: HParams, replicas: int) -> int:
 
 
 def _of_update(micro_batches: Sequence[StepLogs]) -> StepLogs:
-    losses = np.mean([logs[:2] for logs in micro_batches], axis=0)
-    return StepLogs(*losses.tolist(), *micro_batches[-1][2:])
+    loss, cross_entropy = np.mean([logs[:2] for logs in micro_batches], axis=0).tolist()
+    return micro_batches[-1]._replace(loss=loss, cross_entropy=cross_entropy)
 
 
 def out_of_memory() -> T2TError:
