@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 from t2t_revival import HParams, T2TError, Text2TextProblem, registry
+from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.data import examples
-from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.run import Run, load_hparams, load_vocabulary, save_run
 
 DETECTED, HARMLESS = "detected", "harmless"

@@ -10,6 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
+from t2t_revival.checkpoints import best
+from t2t_revival.checkpoints import directory as checkpoints
+from t2t_revival.checkpoints.file import CorruptCheckpointError
+from t2t_revival.curve_files import DEV, TRAIN, comparable_rows
 from t2t_revival.data.batching import TrainingBatches
 from t2t_revival.data.iterator_state import IteratorState
 from t2t_revival.data.vocabulary.splits import Splits
@@ -17,11 +21,7 @@ from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.training.callback import DivergedError, Evaluate, Reporter, TrainingCallback
 from t2t_revival.training.checkpoint_saver import CheckpointSaver
-from t2t_revival.training.checkpoints import best
-from t2t_revival.training.checkpoints import directory as checkpoints
-from t2t_revival.training.checkpoints.file import CorruptCheckpointError
 from t2t_revival.training.compile import build_model, compile_model
-from t2t_revival.training.curve_files import DEV, TRAIN, comparable_rows
 from t2t_revival.training.curves import Curves
 from t2t_revival.training.engines.engine import Engine, accumulation, make_engine
 from t2t_revival.training.events import NoteEvent, OnEvent, Scores, ignore_event

@@ -16,9 +16,9 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_revival import HParams, RunConfig
+from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.cli.make_tf_configs import tf_configs
 from t2t_revival.training.callback import Evaluate
-from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.engines.engine import Engine, accumulation
 from t2t_revival.training.engines.tensorflow_engine import TensorFlowEngine, make_strategy
 from t2t_revival.training.events import OnEvent, StepEvent, ignore_event

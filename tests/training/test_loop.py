@@ -12,9 +12,9 @@ import pytest
 import tensorflow as tf
 
 from t2t_revival import RunConfig, T2TError
-from t2t_revival.training.checkpoints import directory as checkpoints
-from t2t_revival.training.checkpoints.file import trained_on
-from t2t_revival.training.curve_files import DEV, TRAIN, read_curve
+from t2t_revival.checkpoints import directory as checkpoints
+from t2t_revival.checkpoints.file import trained_on
+from t2t_revival.curve_files import DEV, TRAIN, read_curve
 from t2t_revival.training.events import EvaluatedEvent, SavedEvent, Scores, StepEvent
 from t2t_revival.training.loop import Training, TrainingData
 from t2t_revival.training.state import Fingerprints

@@ -9,12 +9,12 @@ from absl import flags
 from t2t_revival import registry
 from t2t_revival.cli.support import command, run_flags
 from t2t_revival.cli.support.field_flags import Bounds, FlagFields, define_fields
+from t2t_revival.curve_files import OF_ALL_CORPORA, metric_of
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.checkpoint_evaluation import DECODED
 from t2t_revival.evaluation.decoded import score_names
 from t2t_revival.hparams.hparams import HParams
 from t2t_revival.problems.problem import Problem
-from t2t_revival.training.curve_files import OF_ALL_CORPORA, metric_of
 from t2t_revival.training.run_config import AUTO, RunConfig
 
 RUN_CONFIG_FLAGS: FlagFields = {  # T2T's names of the fields of RunConfig
