@@ -120,7 +120,7 @@ def make_files(folder: Path) -> list[Kind]:
 
 def _shard(problem: Text2TextProblem, path: Path) -> list[tuple[list[int], list[int]]]:
     """Reads all examples of the split that a shard belongs to."""
-    return list(examples.read(problem.shards(path.name.split("-")[1], path.parent)))
+    return list(examples.read(problem.shards(path.name.split("-")[1], path.parent).paths))
 
 
 def _pieces(vocabulary: Any) -> list[list[int]]:

@@ -16,6 +16,7 @@ from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.checkpoints.file import CorruptCheckpointError
 from t2t_revival.data.batching import TrainingBatches
 from t2t_revival.data.iterator_state import IteratorState
+from t2t_revival.data.records import SplitData
 from t2t_revival.data.vocabulary.splits import Splits
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
@@ -36,7 +37,7 @@ class TrainingData:
     """The data that a model is trained on.
 
     Attributes:
-        shards: TFRecord files of the training split.
+        shards: the training split.
         vocab_size: tokens of the vocabulary; of the inputs' where there are two.
         token_flags: of the vocabulary, for `DeterministicAttention`; `None` for every other model.
         fingerprints: of training and dev data; early stopping compares scores of equal ones only.
@@ -44,7 +45,7 @@ class TrainingData:
         target_vocab_size: tokens of the targets' vocabulary; `None` where there is one for both.
     """
 
-    shards: list[Path]
+    shards: SplitData
     vocab_size: int
     token_flags: np.ndarray | None = None
     fingerprints: Fingerprints = field(default_factory=Fingerprints)

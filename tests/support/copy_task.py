@@ -27,7 +27,7 @@ from t2t_revival.training.lock import output_dir_lock
 from t2t_revival.training.monitor import Evaluate
 from t2t_revival.training.state import Fingerprints
 from t2t_revival.training.trainer import Result, Trainer, TrainingData, new_model
-from tests.support.copy_shards import VOCAB
+from tests.support.copy_shards import VOCAB, split_of
 from tests.support.processes import TIMEOUT, Process
 
 
@@ -52,7 +52,7 @@ def train(
 ) -> Result:
     """Runs a `Trainer` as an `Experiment` does: the chief holds the lock of output_dir."""
     engine = _engine(config)
-    data = TrainingData(shards, vocab_size, fingerprints=fingerprints or Fingerprints())
+    data = TrainingData(split_of(shards), vocab_size, fingerprints=fingerprints or Fingerprints())
     with output_dir_lock(config.output_dir) if engine.chief else nullcontext():
         return Trainer(data, hparams, config, engine, evaluate, on_event).run()
 

@@ -37,14 +37,12 @@ def run(model_dir: Path, folder: Path, count: int) -> tuple[list, list, list]:
     damaged, gaps = [], []
     open_folder(folder, model_dir, count)
     found = checkpoints.list_checkpoints(model_dir)
-    averages = list(moving_averages(found, count, folder, damaged.append, gaps.append))
-    return averages, damaged, gaps
+    return list(moving_averages(found, count, folder, damaged.append, gaps.append)), damaged, gaps
 
 
 def value(path: Path) -> float:
     weights = checkpoints.load(path)[0][WEIGHTS]
-    assert weights.shape == (2, 3)
-    assert weights.dtype == np.float32
+    assert (weights.shape, weights.dtype) == ((2, 3), np.float32)
     assert (weights == weights[0, 0]).all()
     return float(weights[0, 0])
 
