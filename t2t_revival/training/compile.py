@@ -35,7 +35,7 @@ def build_model(
 
 
 def compile_model(model: TrainingTransformer, hparams: HParams, accumulate: int = 1) -> TrainingTransformer:
-    """Gives a model its optimizer, for the weights that are trained; in float16, `LossScaledAdam`.
+    """Compiles a model with the optimizer of the weights that are trained; in float16, `LossScaledAdam`.
 
     Args:
         model: compiled in place, and returned.

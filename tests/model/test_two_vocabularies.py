@@ -16,7 +16,7 @@ def test_two_vocabularies_of_equal_size_are_two() -> None:
 
 
 def test_the_loss_is_over_the_targets_vocabulary() -> None:
-    """Of a target id that the source's vocabulary has not, and the other way round."""
+    """A target id that the source's vocabulary has not, and the other way round."""
     hparams = TINY.replace(layer_prepostprocess_dropout=0.0, label_smoothing=0.0)
     model = build_model(hparams, 4, target_vocab_size=9)
     source, targets = np.array([[3, 1]], "int32"), np.array([[8, 1]], "int32")
