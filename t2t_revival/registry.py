@@ -1,4 +1,4 @@
-"""Names of problems, hparams sets and factors of the learning rate, as in T2T's `utils/registry.py`.
+"""Names of problems, hparams sets, optimizers and factors of the learning rate (T2T's `utils/registry.py`).
 
     @registry.register_problem
     class TranslateEnde(Text2TextProblem): ...      # registry.problem("translate_ende")
@@ -38,10 +38,12 @@ if TYPE_CHECKING:
 REVERSED = "_rev"  # suffix of a problem in the other direction, as in T2T
 HParamsFunction = TypeVar("HParamsFunction", bound="Callable[[], HParams]")
 ScheduleFactor = Callable[[Any, "HParams"], Any]
+Optimizer = Callable[["HParams"], Any]
 
 _PROBLEMS: dict[str, type[Problem]] = {}
 _HPARAMS: dict[str, Callable[[], HParams]] = {}
 _SCHEDULE_FACTORS: dict[str, ScheduleFactor] = {}
+_OPTIMIZERS: dict[str, Optimizer] = {}
 _PACKAGES: dict[str, Path] = {}  # folders of imported users' packages, by name
 PORTING = (
     "tensor2tensor's names are in t2t_revival: registry, HParams, Text2TextProblem; "
@@ -85,6 +87,18 @@ def register_schedule_factor(function: ScheduleFactor) -> ScheduleFactor:
         T2TError: another function has this name.
     """
     _add(_SCHEDULE_FACTORS, function.__name__, function, "schedule factor")
+    return function
+
+
+def register_optimizer(function: Optimizer) -> Optimizer:
+    """Function decorator: registers an optimizer for `HParams.optimizer` under the function's name.
+
+    The function is called with the hyperparameters, and returns a `TrainingOptimizer`.
+
+    Raises:
+        T2TError: another function has this name.
+    """
+    _add(_OPTIMIZERS, function.__name__, function, "optimizer")
     return function
 
 
@@ -163,12 +177,24 @@ def schedule_factors(schedule: str) -> list[ScheduleFactor]:
     return [_SCHEDULE_FACTORS[name] for name in names]
 
 
+def optimizer(name: str) -> Optimizer:
+    """Returns the function that makes the optimizer of that name.
+
+    Raises:
+        T2TError: there is none (names similar ones).
+    """
+    _built_in("training.optimizers")
+    if name not in _OPTIMIZERS:
+        raise T2TError(_unknown(name, _OPTIMIZERS, "optimizer"))
+    return _OPTIMIZERS[name]
+
+
 def _unknown(name: str, table: Mapping[str, object], kind: str) -> str:
     """Returns the message for an unknown name, with a possible reason."""
     message = did_you_mean(name, table, kind)
     if not _PACKAGES:
         return f"{message} (one of your own needs --t2t_usr_dir)"
-    tables = (_PROBLEMS, _HPARAMS, _SCHEDULE_FACTORS)
+    tables = (_PROBLEMS, _HPARAMS, _SCHEDULE_FACTORS, _OPTIMIZERS)
     registering = {_package(entry) for table in tables for entry in table.values()}
     if idle := [str(folder) for package, folder in _PACKAGES.items() if package not in registering]:
         return f"{message} ({idle[0]} registers nothing: its __init__.py must import the modules that do)"
@@ -196,6 +222,12 @@ def list_schedule_factors() -> dict[str, str]:
     """Returns the names of all factors of the learning rate, sorted, each with its docstring's first line."""
     _built_in("training.schedule_factors")
     return _summaries(_SCHEDULE_FACTORS)
+
+
+def list_optimizers() -> dict[str, str]:
+    """Returns the names of all optimizers, sorted, each with its docstring's first line."""
+    _built_in("training.optimizers")
+    return _summaries(_OPTIMIZERS)
 
 
 def _summaries(table: dict) -> dict[str, str]:

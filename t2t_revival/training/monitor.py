@@ -32,6 +32,7 @@ from t2t_revival.training.events import (
 from t2t_revival.training.lora import merged
 from t2t_revival.training.model import TrainingTransformer
 from t2t_revival.training.run_config import AUTO, RunConfig
+from t2t_revival.training.schedule import learning_rate
 from t2t_revival.training.state import Fingerprints, Progress
 from t2t_revival.utils.signals import ending_signals, handling
 
@@ -152,7 +153,7 @@ class Monitor:
         scores = {
             "loss": loss,
             SMOOTHED: smoothed,
-            "learning_rate": float(self._model.optimizer.learning_rate_at(progress.step)),
+            "learning_rate": float(learning_rate(self._model.hparams, progress.step)),
             "tokens_per_second": (tokens - self._tokens) / max(now - self._reported_at, 1e-9),
         }
         seconds_left = None

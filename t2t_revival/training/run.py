@@ -211,7 +211,7 @@ def check_same(output_dir: Path, run: Run, hparams: HParams) -> None:
             "makes with your other flags"
         )
     before = load_hparams(output_dir)
-    for field in ("freeze", "lora_rank"):  # which determine what an optimizer has moments of
+    for field in ("freeze", "lora_rank", "optimizer"):  # which determine what an optimizer has moments of
         old, new = getattr(before, field), getattr(hparams, field)
         if old != new:
             raise T2TError(

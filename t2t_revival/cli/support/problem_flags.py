@@ -70,8 +70,8 @@ def define_names(values: flags.FlagValues) -> None:
     command.define(
         values,
         False,
-        registry_help="List all problems, hparams sets and factors of learning_rate_schedule; with "
-        "--hparams_set, all fields of that set.",
+        registry_help="List all problems, hparams sets, optimizers and factors of learning_rate_schedule; "
+        "with --hparams_set, all fields of that set.",
     )
 
 

@@ -26,6 +26,7 @@ def print_registry(values: flags.FlagValues) -> None:
     for title, entries in (
         ("Problems", registry.list_problems()),
         ("Hparams sets", registry.list_hparams()),
+        ("Optimizers", registry.list_optimizers()),
         ("Factors of learning_rate_schedule", registry.list_schedule_factors()),
     ):
         print(f"{title}:")

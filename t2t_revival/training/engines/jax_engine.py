@@ -16,13 +16,13 @@ import numpy as np
 from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from t2t_revival.training.engines.adam import AdamState, apply_adam, first_state
 from t2t_revival.training.engines.engine import Build, Engine, StepLogs, out_of_memory
 from t2t_revival.training.engines.jax_devices import devices_of, join_processes, lost_process
 from t2t_revival.training.engines.jax_loss import in_blocks
 from t2t_revival.training.engines.jax_memory import device_memory, with_largest_batch
+from t2t_revival.training.engines.jax_update import OptimizerState, apply_gradients, first_state
 from t2t_revival.training.engines.prefetch import Prefetch
-from t2t_revival.utils.keras_hooks import release
+from t2t_revival.utils.keras_hooks import gradient_sums, release
 
 if TYPE_CHECKING:
     from t2t_revival.data.batching import Element, TrainingBatches
@@ -41,12 +41,12 @@ class State(NamedTuple):
     Attributes:
         weights: that are trained.
         others: random states, and weights that are not trained.
-        adam: of the optimizer.
+        optimizer: that of the optimizer.
     """
 
     weights: list[jax.Array]
     others: list[jax.Array]
-    adam: AdamState
+    optimizer: OptimizerState
 
 
 class JaxEngine(Engine):
@@ -80,7 +80,7 @@ class JaxEngine(Engine):
     def prepare(self, model: TrainingTransformer) -> None:
         self._model = model
         model.loss_sums = in_blocks(model.loss_sums, self._mesh)
-        release(model.optimizer.accumulated_gradients)  # which are in the state
+        release(gradient_sums(model.optimizer))  # which are in the state
 
     def largest_batch(self, hparams: HParams, build: Build) -> HParams:
         memory = device_memory(self._mesh.devices.flat[0])
@@ -91,7 +91,7 @@ class JaxEngine(Engine):
         shardings = self._shardings(state)
         self._state = jax.tree.map(self._put, state, shardings)
         self._step = self._jitted(shardings)
-        self._gather = jax.jit(lambda adam: adam, out_shardings=self._everywhere)
+        self._gather = jax.jit(lambda state: state, out_shardings=self._everywhere)
         self._elements = Prefetch(batches.elements(), self._place, BATCHES_AHEAD)
         self.synchronize()  # the model's own copies of the state are free
 
@@ -104,19 +104,18 @@ class JaxEngine(Engine):
         return [StepLogs(*(value.item() for value in one)) for one in jax.device_get(list(logs))]
 
     def synchronize(self) -> None:
-        model, adam = self._model, self._state.adam
+        model, optimizer = self._model, self._state.optimizer
         if self._shards_optimizer:
-            adam = self._gather(adam)
+            optimizer = self._gather(optimizer)
         pairs = [
             *zip(model.trainable_variables, self._state.weights, strict=True),
             *zip(model.non_trainable_variables, self._state.others, strict=True),
-            *adam.of_variables(model.optimizer),
+            *optimizer.of_variables(model.optimizer),
         ]
         for variable, array in pairs:
             variable.assign(array.addressable_data(0))
-        scale = adam.scale.addressable_data(0), adam.since_change.addressable_data(0)
-        model.optimizer.set_updates(int(adam.updates.addressable_data(0)))
-        model.optimizer.set_loss_scale(*(value.item() for value in scale))
+        model.optimizer.set_updates(int(optimizer.updates.addressable_data(0)))
+        model.optimizer.set_loss_scale(*(value.addressable_data(0).item() for value in optimizer.loss_scale))
 
     def all_reduce_max(self, value: int) -> int:
         if not self.several:
@@ -163,9 +162,10 @@ class JaxEngine(Engine):
 
     def _train_step(self, state: State, batch: tuple[jax.Array, ...]) -> tuple[State, StepLogs]:
         gradient = jax.value_and_grad(self._losses, has_aux=True)
-        (_, (loss, plain, others)), gradients = gradient(state.weights, state.others, state.adam.scale, batch)
-        weights, adam = apply_adam(self._model.optimizer, state.weights, gradients, state.adam)
-        return State(weights, others, adam), StepLogs(loss, plain, adam.updates, adam.scale)
+        scale = state.optimizer.loss_scale.scale
+        (_, (loss, plain, others)), gradients = gradient(state.weights, state.others, scale, batch)
+        weights, new = apply_gradients(self._model.optimizer, state.weights, gradients, state.optimizer)
+        return State(weights, others, new), StepLogs(loss, plain, new.updates, new.loss_scale.scale)
 
     def _losses(self, weights: Any, others: Any, scale: Any, batch: tuple[jax.Array, ...]) -> Any:
         """Returns the loss times `scale`; and the loss, the plain cross-entropy, and the new `others`.
@@ -189,7 +189,7 @@ class JaxEngine(Engine):
         everywhere = jax.tree.map(lambda _: self._everywhere, state)
         if not self._shards_optimizer:
             return everywhere
-        return everywhere._replace(adam=jax.tree.map(self._sharding, state.adam))
+        return everywhere._replace(optimizer=jax.tree.map(self._sharding, state.optimizer))
 
     def _sharding(self, array: jax.Array) -> NamedSharding:
         """Splits the first axis that the number of devices divides."""

@@ -18,6 +18,8 @@ import tensorflow as tf
 
 from t2t_revival.errors import T2TError
 from t2t_revival.training.engines.engine import Engine, StepLogs, out_of_memory
+from t2t_revival.training.engines.tensorflow_update import apply_gradients
+from t2t_revival.utils.keras_hooks import micro_batch_count
 
 if TYPE_CHECKING:
     from t2t_revival.data.batching import TrainingBatches
@@ -166,8 +168,9 @@ def make_step(
 
     def replica_step(*batch: Any) -> StepLogs:
         loss, plain, gradients = losses_and_gradients(*batch)
-        optimizer.apply(gradients, weights)
-        return StepLogs(loss, plain, **optimizer.progress())
+        apply_gradients(optimizer, gradients, weights)
+        micro_batch_count(optimizer).assign_add(1)
+        return StepLogs(loss, plain, *optimizer.progress())
 
     def step(iterator: Any) -> StepLogs:
         logs = strategy.run(replica_step, args=next(iterator))
