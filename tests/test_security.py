@@ -20,10 +20,10 @@ from t2t_revival.data.generation import generate
 from t2t_revival.data.metadata import Metadata, SplitCounts
 from t2t_revival.data.sources import SampleSource
 from t2t_revival.evaluation.translation_scores import LastStep
+from t2t_revival.model_folder import Run
 from t2t_revival.serving import client
 from t2t_revival.serving.export import export
 from t2t_revival.serving.folder_model import FolderModel
-from t2t_revival.training.run import Run
 from tests.support.source_tree import MODULES, parsed
 
 OUTSIDE = ["../../x", "/etc/passwd", "..", "", "a/b", "a\\b", "a\nb", "a\0b", 'a"b']
