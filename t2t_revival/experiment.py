@@ -21,7 +21,7 @@ from t2t_revival.model_folder import ModelFolder, Run
 from t2t_revival.parsing.token_flags import token_flags
 from t2t_revival.problems.problem import DEV, TRAIN
 from t2t_revival.problems.text_problems import Text2TextProblem
-from t2t_revival.training.engines.engine import make_engine
+from t2t_revival.training.engines import make_engine
 from t2t_revival.training.events import NoteEvent, OnEvent, ignore_event
 from t2t_revival.training.run_config import RunConfig
 from t2t_revival.training.state import Fingerprints, TrainingState

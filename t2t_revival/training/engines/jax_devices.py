@@ -31,6 +31,12 @@ def devices_of(strategy: str) -> list[jax.Device]:
     return gpus if strategy == "auto" and len(gpus) > 1 else jax.local_devices()[:1]
 
 
+def device_memory(device: jax.Device) -> int:
+    """Returns the memory of a device in bytes; of a CPU, that of the machine."""
+    statistics = device.memory_stats() or {}
+    return statistics.get("bytes_limit") or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
 def join_processes() -> None:
     """Waits for the other processes of a training.
 

@@ -16,13 +16,14 @@ import numpy as np
 from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from t2t_revival.training.engines.engine import Build, Engine, StepLogs, out_of_memory
-from t2t_revival.training.engines.jax_devices import devices_of, join_processes, lost_process
+from t2t_revival.errors import T2TError
+from t2t_revival.training.engines.engine import Build, Engine, StepLogs, accumulation, out_of_memory
+from t2t_revival.training.engines.jax_devices import device_memory, devices_of, join_processes, lost_process
 from t2t_revival.training.engines.jax_loss import in_blocks
-from t2t_revival.training.engines.jax_memory import device_memory, with_largest_batch
 from t2t_revival.training.engines.jax_update import OptimizerState, apply_gradients, first_state
 from t2t_revival.training.engines.prefetch import Prefetch
 from t2t_revival.utils.keras_hooks import gradient_sums, release
+from t2t_revival.utils.sizes import readable_size
 
 if TYPE_CHECKING:
     from t2t_revival.data.batching import Element, TrainingBatches
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 AXIS = "batch"
 COMPILED = "compiled"  # folder in output_dir: compiled steps, which a training that resumes finds there
 BATCHES_AHEAD = 4  # on the device, before they are needed
+FIRST = 1024  # tokens of a device's part of a batch, from which the largest one is searched by doubling
+MARGIN = 0.1  # of the memory, for batches made ahead, evaluations and fragments
 
 
 class State(NamedTuple):
@@ -84,7 +87,32 @@ class JaxEngine(Engine):
 
     def largest_batch(self, hparams: HParams, build: Build) -> HParams:
         memory = device_memory(self._mesh.devices.flat[0])
-        return with_largest_batch(self, hparams, build, memory)
+        tokens = hparams.effective_batch_size or hparams.batch_size * self.replicas
+        most = -(-tokens // self.replicas)
+        best, size = None, min(max(FIRST, hparams.max_length), most)
+        while True:
+            tried = hparams.replace(batch_size=size, effective_batch_size=tokens)
+            self.prepare(build(tried, accumulation(tried, self.replicas)))
+            if self.step_memory(tried) > (1 - MARGIN) * memory:
+                break
+            best = tried
+            if size == most:
+                break
+            size = min(2 * size, most)
+        if best is None:
+            raise T2TError(
+                f"batch_size=auto: a batch of {size:,} tokens needs more than the {readable_size(memory)} of "
+                "the device: try --shard_optimizer, --precision=mixed_bfloat16 or a lower max_length"
+            )
+        return best.replace(batch_size=-(-most // -(-most // best.batch_size)))  # equal parts of an update
+
+    def step_memory(self, hparams: HParams) -> int:
+        """Estimates the memory of each device in bytes, by XLA, in a step of the longest sentences."""
+        rows = max(1, hparams.batch_size // hparams.max_length) * self.replicas
+        estimate = self.compile_step(rows, hparams.max_length).memory_analysis()
+        assert estimate, "CPUs and GPUs have one"
+        held = estimate.argument_size_in_bytes + estimate.output_size_in_bytes - estimate.alias_size_in_bytes
+        return held + estimate.temp_size_in_bytes
 
     def start(self, batches: TrainingBatches) -> None:
         state = self._first_state()
