@@ -166,16 +166,14 @@ class TrainingOptimizer(OwnUpdate):
             return None
         return LossScale(*(variable.numpy().item() for variable in self.scale_variables))
 
-    def set_loss_scale(self, scale: float, updates: int) -> None:
+    def set_loss_scale(self, scale: Any, updates: Any) -> None:
         """Sets the `LossScale`, where losses are scaled."""
         for variable, value in zip(self.scale_variables, (scale, updates), strict=False):
             variable.assign(value)
 
     def update_loss_scale(self, is_done: Any) -> None:
         """Assigns the scale after an update that was done, or skipped, in TensorFlow's graph."""
-        variables = [variable.value for variable in self.scale_variables]
-        for variable, value in zip(variables, LossScale(*variables).after(is_done), strict=True):
-            variable.assign(value)
+        self.set_loss_scale(*LossScale(*self.scale_variables).after(is_done))
 
     def scale_loss(self, loss: Any) -> Any:
         """The loss times the scale; Keras calls this before it computes gradients."""
