@@ -123,12 +123,23 @@ class Engine(abc.ABC):
         return value
 
     def translate(self, error: Exception) -> Exception:
-        """Returns the error that says what a user can do, behind one of the backend."""
+        """Returns the error that says what a user can do, behind one of the backend; any other as it is."""
+        if self.is_memory_full(error):
+            return T2TError("out of memory: lower batch_size, or max_length, in --hparams")
+        if self.is_worker_lost(error):
+            return T2TError(
+                "lost another worker: start the same command again on all machines, and training resumes "
+                "from the last checkpoint"
+            )
         return error
 
+    @abc.abstractmethod
+    def is_memory_full(self, error: Exception) -> bool:
+        """Returns whether an error is that of a device whose memory is full."""
+
+    @abc.abstractmethod
     def is_worker_lost(self, error: Exception) -> bool:
         """Returns whether an error is that of another process, which is gone."""
-        return False
 
     @abc.abstractmethod
     def stop(self) -> None:
@@ -149,8 +160,3 @@ def accumulation(hparams: HParams, replicas: int) -> int:
 def _of_update(micro_batches: Sequence[StepLogs]) -> StepLogs:
     loss, cross_entropy = np.mean([logs[:2] for logs in micro_batches], axis=0).tolist()
     return micro_batches[-1]._replace(loss=loss, cross_entropy=cross_entropy)
-
-
-def out_of_memory() -> T2TError:
-    """Returns the error of a device whose memory is full."""
-    return T2TError("out of memory: lower batch_size, or max_length, in --hparams")

@@ -17,8 +17,8 @@ from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from t2t_revival.errors import T2TError
-from t2t_revival.training.engines.engine import Build, Engine, StepLogs, accumulation, out_of_memory
-from t2t_revival.training.engines.jax_devices import device_memory, devices_of, join_processes, lost_process
+from t2t_revival.training.engines.engine import Build, Engine, StepLogs, accumulation
+from t2t_revival.training.engines.jax_devices import LOST, device_memory, devices_of, join_processes
 from t2t_revival.training.engines.jax_loss import in_blocks
 from t2t_revival.training.engines.jax_update import OptimizerState, apply_gradients, first_state
 from t2t_revival.training.engines.prefetch import Prefetch
@@ -150,13 +150,12 @@ class JaxEngine(Engine):
             return value
         return int(np.max(multihost_utils.process_allgather(np.array(value))))
 
-    def translate(self, error: Exception) -> Exception:
-        if isinstance(error, jax.errors.JaxRuntimeError) and "RESOURCE_EXHAUSTED" in str(error):
-            return out_of_memory()
-        return lost_process(error) if self.several else error
+    def is_memory_full(self, error: Exception) -> bool:
+        return isinstance(error, jax.errors.JaxRuntimeError) and "RESOURCE_EXHAUSTED" in str(error)
 
     def is_worker_lost(self, error: Exception) -> bool:
-        return self.several and lost_process(error) is not error
+        is_of_jax = isinstance(error, jax.errors.JaxRuntimeError)
+        return self.several and is_of_jax and any(sign in str(error) for sign in LOST)
 
     def stop(self) -> None:
         if self._elements:

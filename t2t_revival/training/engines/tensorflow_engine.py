@@ -17,7 +17,7 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_revival.errors import T2TError
-from t2t_revival.training.engines.engine import Engine, StepLogs, out_of_memory
+from t2t_revival.training.engines.engine import Engine, StepLogs
 from t2t_revival.training.engines.tensorflow_update import apply_gradients
 from t2t_revival.utils.keras_hooks import micro_batch_count
 
@@ -59,7 +59,7 @@ class TensorFlowEngine(Engine):
             with self._strategy.scope():
                 yield
         except tf.errors.OpError as error:
-            raise self._lost_worker(error) from None
+            raise self.translate(error) from None
 
     def prepare(self, model: TrainingTransformer) -> None:
         self._model = model
@@ -88,15 +88,16 @@ class TensorFlowEngine(Engine):
         try:
             values = self._mean(value_at_own_place) * tasks  # [tasks]
         except tf.errors.OpError as error:
-            raise self._lost_worker(error) from None
+            raise self.translate(error) from None
         return round(float(tf.reduce_max(values)))
 
     def translate(self, error: Exception) -> Exception:
-        if isinstance(error, tf.errors.ResourceExhaustedError):
-            return out_of_memory()
-        if isinstance(error, tf.errors.OpError) and self._batches and self._batches.error:
-            return self._batches.error
-        return self._lost_worker(error)
+        """As `Engine.translate`; of what ends the batches, TensorFlow raises a copy of the text."""
+        own = self._batches and self._batches.error
+        return own if own and isinstance(error, tf.errors.OpError) else super().translate(error)
+
+    def is_memory_full(self, error: Exception) -> bool:
+        return isinstance(error, tf.errors.ResourceExhaustedError)
 
     def is_worker_lost(self, error: Exception) -> bool:
         return self.several and isinstance(error, LOSSES)
@@ -127,15 +128,6 @@ class TensorFlowEngine(Engine):
             return batches.flat_map(parts_of_worker)
 
         return self._strategy.distribute_datasets_from_function(dataset_of_worker)
-
-    def _lost_worker(self, error: Exception) -> Exception:
-        """Returns the error for a user if another worker is gone; any other error as it is."""
-        if not self.is_worker_lost(error):
-            return error
-        return T2TError(
-            "lost another worker: start the same command again on all machines, and training resumes from "
-            "the last checkpoint"
-        )
 
     def _mean_of_workers(self, value: Any) -> Any:
         per_replica = self._strategy.run(lambda x: x, args=(value,))
