@@ -25,7 +25,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from t2t_revival import registry
+from t2t_revival import registration
 from t2t_revival.data.cleaning import KEPT, count_dropped, has_empty_side, rule_numbers
 from t2t_revival.data.example_format import encode_example
 from t2t_revival.data.metadata import SplitCounts
@@ -115,7 +115,7 @@ class PackedSource:
                 f"{module}.{origin.__name__}: cannot be pickled for the processes that make shards "
                 f"({error}); keep names and numbers in it, and open files in `pairs`"
             ) from error
-        return cls(registry.usr_dir(module.partition(".")[0]), content)
+        return cls(registration.usr_dir(module.partition(".")[0]), content)
 
     @property
     def died(self) -> str:
@@ -130,7 +130,7 @@ class PackedSource:
     def open(self) -> Source:
         """Unpickles the source, after importing the user's package that it is of."""
         if self.usr_dir and Path(self.usr_dir).name not in sys.modules:
-            registry.import_usr_dir(self.usr_dir)
+            registration.import_usr_dir(self.usr_dir)
         return pickle.loads(self.content)
 
 
