@@ -106,7 +106,11 @@ def test_the_splits_of_a_users_source_stay_in_data_dir(tmp_path: Path, split: st
             return 20
 
     spec = DataSpec(
-        "p", DataConfig("sample", 300), "sample", lambda name, tmp: Outside("en", "de"), lambda source: 300
+        "p",
+        DataConfig("sample", 300),
+        "sample",
+        lambda name, tmp: Outside("en", "de"),
+        lambda kind, pairs: 300,
     )
     with pytest.raises(T2TError, match=f"split {re.escape(repr(split))}: not a valid name"):
         generate(spec, tmp_path / "a" / "data", None, None)
@@ -121,7 +125,11 @@ def test_a_given_vocabulary_whose_copy_could_not_be_named_is_refused_at_once(
     given.touch()
     made = SampleSource("en", "de")
     spec = DataSpec(
-        "p", DataConfig("sample", vocab_file=(given,)), "sample", lambda name, tmp: made, lambda source: 0
+        "p",
+        DataConfig("sample", vocab_file=(given,)),
+        "sample",
+        lambda name, tmp: made,
+        lambda kind, pairs: 0,
     )
     with pytest.raises(T2TError, match=r"a copy cannot have the name .*: rename the file"):
         generate(spec, tmp_path / "data", None, None)
