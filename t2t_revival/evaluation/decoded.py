@@ -61,11 +61,11 @@ class Metric:
     flags: tuple[str, str]
     target_lang: str = ""
 
-    def command(self, outputs: str, references: str) -> Command:
+    def command(self, outputs: str, references: str) -> str:
         """The command that scores a file of outputs against one of references."""
         files = dict(zip(self.flags, (outputs, references), strict=True))
         known = self.target_lang in paper_style_languages() or name_of_code(self.target_lang)
-        return Command(self.program, **files, target_lang=self.target_lang if known else None)
+        return str(Command(self.program, **files, target_lang=self.target_lang if known else None))
 
 
 def metric_for(problem: Problem) -> Metric | None:
