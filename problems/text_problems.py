@@ -68,7 +68,7 @@ class Text2TextProblem(GeneratedProblem):
         if hasattr(self, "generate_samples"):
             raise T2TError(
                 f"{where}: generate_samples is tensor2tensor's method; define make_source, which returns a "
-                "PairsSource of these pairs: see docs/from_tensor2tensor.md, Porting a problem"
+                "PairsSource of these pairs: see t2t_revival/from_tensor2tensor.md, Porting a problem"
             )
         languages = [getattr(self, name, None) for name in ("source_lang", "target_lang")]
         if not all(isinstance(language, str) and language for language in languages):
