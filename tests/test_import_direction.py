@@ -15,6 +15,7 @@ LOW_TO_HIGH = (
     "data",
     "model",
     "parsing",
+    "metrics",
     "problems",
     "training",
     "decoding",

@@ -26,12 +26,12 @@ from t2t_revival.decoding.outputs import ResultFormat, to_bytes
 from t2t_revival.decoding.trained_models import load_translator
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation import reranking
-from t2t_revival.evaluation.bleu import Bleu, chrf_score, sacrebleu_score
 from t2t_revival.evaluation.bleu_tuning import Table
 from t2t_revival.evaluation.decoded import metric_for
 from t2t_revival.evaluation.nbest import NBest
 from t2t_revival.evaluation.reranking import RescoringModel
 from t2t_revival.hints import command_line
+from t2t_revival.metrics.bleu import Bleu, chrf_score, sacrebleu_score
 from t2t_revival.training.checkpoints.selection import taking_next
 from t2t_revival.utils.files import check_writable, is_special
 

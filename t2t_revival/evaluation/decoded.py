@@ -12,9 +12,9 @@ from t2t_revival.decoding.outputs import part_file, to_bytes
 from t2t_revival.decoding.resumable import OnNote, OnProgress, ignore_note, translate_lines
 from t2t_revival.decoding.shards import Shard
 from t2t_revival.errors import T2TError
-from t2t_revival.evaluation.bleu import chrf_score, paper_style_languages, sacrebleu_score
-from t2t_revival.evaluation.significance import Compared, compare_bleu, compare_f1
 from t2t_revival.hints import command_line
+from t2t_revival.metrics.bleu import chrf_score, paper_style_languages, sacrebleu_score
+from t2t_revival.metrics.significance import Compared, compare_bleu, compare_f1
 from t2t_revival.utils.bleu_tokenizers import DEFAULT, name_of_code
 from t2t_revival.utils.files import buffered_write
 
@@ -105,7 +105,7 @@ def _bleu_of(target_lang: str) -> Metric:
 
 
 def _f1(outputs: Sequence[str], references: Sequence[str]) -> MetricResult:
-    from t2t_revival.evaluation.parseval import score_corpus
+    from t2t_revival.metrics.parseval import score_corpus
     from t2t_revival.parsing.trees import parse, parse_output
 
     counts = score_corpus(map(parse, references), map(parse_output, outputs)).overall

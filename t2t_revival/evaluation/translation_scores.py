@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from t2t_revival.errors import T2TError
-from t2t_revival.evaluation.bleu import Bleu, read_lines, sacrebleu_score
+from t2t_revival.metrics.bleu import Bleu, read_lines, sacrebleu_score
 from t2t_revival.utils.files import atomic_write
 from t2t_revival.utils.score_events import ScoreEvents
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from t2t_revival import registry
 from t2t_revival.errors import T2TError, did_you_mean
-from t2t_revival.evaluation.bleu import sacrebleu_score
 from t2t_revival.evaluation.checkpoint_scores import settings_fingerprint
 from t2t_revival.hparams import HParams
+from t2t_revival.metrics.bleu import sacrebleu_score
 from t2t_revival.reproduction.result_table import Cell, ResultTable
 from t2t_revival.reproduction.runs import Decoded, Runs, text_problem
 from t2t_revival.reproduction.training_flops import (

@@ -6,10 +6,10 @@ import random
 import pytest
 
 from t2t_revival import registry
-from t2t_revival.evaluation.bleu import sacrebleu_score
 from t2t_revival.evaluation.checkpoint_evaluation import best_checkpoint
 from t2t_revival.evaluation.checkpoint_scores import Evaluation
 from t2t_revival.evaluation.decoded import metric_for
+from t2t_revival.metrics.bleu import sacrebleu_score
 
 BLEU = metric_for(registry.problem("translate_ende"))
 DRAW = random.Random(3)

@@ -4,8 +4,8 @@ import pytest
 from sacrebleu.metrics import BLEU
 
 from t2t_revival import Problem, Text2TextProblem, registry
-from t2t_revival.evaluation.bleu import sacrebleu_score
 from t2t_revival.evaluation.decoded import metric_for, tokenizer_setting
+from t2t_revival.metrics.bleu import sacrebleu_score
 from t2t_revival.problems.reversed import ReversedProblem
 
 GOLD = ["(S (NP (PRP It)) (VP (VBZ eats) (NP (NNS cats))) (. .))", "(NP (NN cat))"]

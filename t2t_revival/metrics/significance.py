@@ -85,7 +85,7 @@ def _p(p: float, score: float, base: float) -> float:
 
 def _bracket_counts(trees: Sequence[str], references: Sequence[str]) -> list[tuple[int, int]]:
     """Matched brackets of each tree, and the sum of its gold and predicted brackets."""
-    from t2t_revival.evaluation.parseval import score
+    from t2t_revival.metrics.parseval import score
     from t2t_revival.parsing.trees import parse, parse_output
 
     all_counts = [
