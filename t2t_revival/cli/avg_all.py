@@ -13,12 +13,13 @@ from t2t_revival.cli.support import command, problem_flags, run_flags, tensorflo
 from t2t_revival.cli.support.messages import say, say_skipped, warn_of_corruption, warn_of_skipped
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.checkpoint_evaluation import (
+    Evaluation,
+    Evaluations,
     best_checkpoint,
     evaluate_checkpoints,
     evaluation_settings,
+    run_metric,
 )
-from t2t_revival.evaluation.checkpoint_scores import Evaluation, Evaluations, run_metric
-from t2t_revival.evaluation.decoded import metric_for
 from t2t_revival.hints import command_line
 from t2t_revival.problems.problem import DEV
 from t2t_revival.problems.text_problems import Text2TextProblem
@@ -176,7 +177,7 @@ def _score(
         print(f"{row.checkpoint}  dev: {scores}", flush=True)
     references = [target for _, target in sample(problem, DEV, data_dir, SENTENCES)]
     outputs = {row.checkpoint: table.outputs(row) for row in rows}
-    best, reason = best_checkpoint(rows, metric_for(problem), outputs, references, run_metric(output_dir))
+    best, reason = best_checkpoint(rows, problem, outputs, references, run_metric(output_dir))
     print(reason)
     return rows[0] if rows[0].scores == best.scores else best
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from t2t_revival import registry
 from t2t_revival.errors import T2TError, did_you_mean
-from t2t_revival.evaluation.checkpoint_scores import settings_fingerprint
+from t2t_revival.evaluation.checkpoint_evaluation import settings_fingerprint
 from t2t_revival.hparams import HParams
 from t2t_revival.metrics.bleu import sacrebleu_score
 from t2t_revival.reproduction.result_table import Cell, ResultTable
@@ -194,7 +194,7 @@ def _run_row(
     by_time = flops_by_time(hours, devices, rate)
     name = f"{output_dir.name}: {run.problem}, {run.hparams_set}"
     length = [checkpoint.step, seen.target_tokens, hours]
-    target_lang = getattr(registry.problem(run.problem), "target_lang", "")
+    target_lang = registry.problem(run.problem).target_lang
     bleu = round(sacrebleu_score(*decoded.lines(), target_lang=target_lang).score, 2)
     return [name, *[None] * 4, by_time, counted, counted / by_time, *length, bleu, decoded.split]
 

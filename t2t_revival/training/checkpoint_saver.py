@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from t2t_revival.errors import T2TError
+from t2t_revival.metrics.metric import main_score
 from t2t_revival.training.checkpoints import best
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.curve_files import DEV, cell, comparable_rows
@@ -101,7 +102,7 @@ class CheckpointSaver:
         config = self.config
         score = config.best_score
         if score == AUTO:
-            score = next((name for name in ("bleu", "f1") if name in scores), "loss")
+            score = main_score(scores)
         if score not in scores:
             raise T2TError(f"--best_metric={score} is not measured here: give one of {', '.join(scores)}")
         rows = comparable_rows(config.output_dir, DEV, score, self.dev_labels)

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from t2t_revival.errors import T2TError
-from t2t_revival.training.curve_files import lower_is_better
+from t2t_revival.metrics.metric import metric_of
 from t2t_revival.training.engines.engine import Engine
 from t2t_revival.training.events import Scores
 from t2t_revival.training.run_config import RunConfig
@@ -46,9 +46,9 @@ class EarlyStopping:
             raise T2TError(
                 f"--eval_early_stopping_metric={name} is not measured here: give one of {', '.join(scores)}"
             )
-        score = scores[name] if lower_is_better(name) else -scores[name]
-        if score < self._best - self._config.min_delta:
-            self._best, self._best_step = score, step
+        rank = metric_of(name).rank(scores[name])
+        if rank < self._best - self._config.min_delta:
+            self._best, self._best_step = rank, step
         return step - self._best_step >= self._config.patience
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from t2t_revival import registry
 from t2t_revival.cli import avg_all
-from t2t_revival.evaluation.checkpoint_scores import dev_score
+from t2t_revival.evaluation.checkpoint_evaluation import dev_score
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.checkpoints.file import trained_on
 from t2t_revival.training.checkpoints.selection import select_checkpoint

@@ -5,7 +5,7 @@ import pytest
 
 from t2t_revival import DecodeHParams, T2TError, Transformer, Translator, registry
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
-from t2t_revival.evaluation.checkpoint_scores import Evaluations
+from t2t_revival.evaluation.checkpoint_evaluation import Evaluations
 from t2t_revival.server.inspection import MAX_POINTS, ExplainRequest, Inspector
 from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.checkpoints.directory import Checkpoint

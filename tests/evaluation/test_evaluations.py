@@ -6,7 +6,12 @@ from pathlib import Path
 import pytest
 
 from t2t_revival import T2TError
-from t2t_revival.evaluation.checkpoint_scores import Evaluation, Evaluations, settings_fingerprint
+from t2t_revival.evaluation.checkpoint_evaluation import (
+    Evaluation,
+    Evaluations,
+    drawn_score,
+    settings_fingerprint,
+)
 from t2t_revival.visualization.learning_curve import draw_evaluations
 
 
@@ -85,5 +90,5 @@ def test_picture(tmp_path: Path, scores: dict[str, float]) -> None:
     for step in (1, 2):
         table.add(step, tmp_path / f"model.ckpt-{step}.npz", "a", scores)
     table.add(2, tmp_path / "averaged" / "model.ckpt-2.npz", "a", scores)
-    path = draw_evaluations(table.rows, tmp_path / "eval-dev.png", "title")
+    path = draw_evaluations(table.rows, tmp_path / "eval-dev.png", "title", drawn_score(tmp_path, [scores]))
     assert path.read_bytes().startswith(b"\x89PNG")
