@@ -27,8 +27,8 @@ from t2t_revival.training.checkpoints.averaging import (
     UNKNOWN,
     average_latest,
     data_change,
-    moving_averages,
     open_folder,
+    sliding_averages,
 )
 from t2t_revival.training.checkpoints.best import mark_stopped_early
 from t2t_revival.training.checkpoints.directory import Checkpoint, list_checkpoints
@@ -97,7 +97,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def _average(values: flags.FlagValues) -> None:
     if values.model_dir:
-        _moving_averages(values)
+        _sliding_averages(values)
         return
     if values["wait_minutes"].present:
         raise T2TError("--wait_minutes is for an average of each checkpoint: give --model_dir")
@@ -182,7 +182,7 @@ def _score(
     return rows[0] if rows[0].scores == best.scores else best
 
 
-def _moving_averages(values: flags.FlagValues) -> None:
+def _sliding_averages(values: flags.FlagValues) -> None:
     if values["checkpoint"].present:
         raise T2TError("--checkpoint is for a single average: leave out --model_dir")
     model_dir = Path(values.model_dir).expanduser()
@@ -208,7 +208,7 @@ def _moving_averages(values: flags.FlagValues) -> None:
         )
 
     with exclusive_lock(folder, f"{folder}: another t2t-avg-all is writing there: wait until it ends"):
-        for average in moving_averages(
+        for average in sliding_averages(
             checkpoints, count, folder, warn_of_skipped, _warn_of_gap, on_other_data, values.mix_data
         ):
             made += 1

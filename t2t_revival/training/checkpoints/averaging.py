@@ -72,7 +72,7 @@ def open_folder(folder: Path, model_dir: Path, count: int, mix_data: bool = Fals
         os.utime(folder / name, ns=(time, time))
 
 
-def moving_averages(
+def sliding_averages(
     checkpoints: Iterable[Checkpoint],
     count: int,
     folder: Path,
