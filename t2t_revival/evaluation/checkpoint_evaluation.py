@@ -338,7 +338,8 @@ def best_checkpoint(
     metric = main_metric(problem)
     measured = [row for row in rows if not math.isnan(row.scores.get(run_metric, math.nan))]
     if measured and not (metric and run_metric == metric.name):
-        first = min(measured, key=lambda row: metric_of(run_metric).rank(row.scores[run_metric]))
+        rank = metric_of(run_metric).rank
+        first = min(measured, key=lambda row: (rank(row.scores[run_metric]), -row.step))
         return (
             first,
             f"best {run_metric}, the training's metric: {_name(first)}, {first.scores[run_metric]:.4g}",
