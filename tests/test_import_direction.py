@@ -16,6 +16,8 @@ LOW_TO_HIGH = (
     "model",
     "parsing",
     "metrics",
+    "curve_files",
+    "checkpoints",
     "problems",
     "training",
     "decoding",

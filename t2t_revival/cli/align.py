@@ -41,7 +41,7 @@ from t2t_revival.training.run import Run, data_of_model
 from t2t_revival.utils.files import check_writable
 
 if TYPE_CHECKING:
-    from t2t_revival.data.records import Shards
+    from t2t_revival.data.records import SplitData
     from t2t_revival.decoding.translator import Translator
 
 USAGE = """
@@ -174,7 +174,7 @@ def _choose(
     )
 
 
-def _shards(values: flags.FlagValues, output_dir: Path, run: Run) -> Shards:
+def _shards(values: flags.FlagValues, output_dir: Path, run: Run) -> SplitData:
     """Returns the shards of the training pairs."""
     problem = problem_flags.require_text(registry.problem(run.problem))
     data_dir = run_flags.split_dir(values, output_dir, run, problem)

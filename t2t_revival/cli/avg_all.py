@@ -9,6 +9,9 @@ from pathlib import Path
 from absl import flags
 
 from t2t_revival import registry
+from t2t_revival.checkpoints.best import mark_stopped_early
+from t2t_revival.checkpoints.directory import Checkpoint, list_checkpoints
+from t2t_revival.checkpoints.selection import BEST, NEWEST, candidates, mark_average
 from t2t_revival.cli.support import command, problem_flags, run_flags, tensorflow_setup, wait_flags
 from t2t_revival.cli.support.messages import say, say_skipped, warn_of_corruption, warn_of_skipped
 from t2t_revival.errors import T2TError
@@ -23,16 +26,13 @@ from t2t_revival.evaluation.checkpoint_evaluation import (
 from t2t_revival.hints import command_line
 from t2t_revival.problems.problem import DEV
 from t2t_revival.problems.text_problems import Text2TextProblem
-from t2t_revival.training.checkpoints.averaging import (
+from t2t_revival.training.averaging import (
     UNKNOWN,
     average_latest,
     data_change,
     open_folder,
     sliding_averages,
 )
-from t2t_revival.training.checkpoints.best import mark_stopped_early
-from t2t_revival.training.checkpoints.directory import Checkpoint, list_checkpoints
-from t2t_revival.training.checkpoints.selection import BEST, NEWEST, candidates, mark_average
 from t2t_revival.training.run import Run, load_hparams
 from t2t_revival.utils.files import check_writable, exclusive_lock
 

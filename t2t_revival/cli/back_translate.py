@@ -10,6 +10,7 @@ from absl import flags
 from t2t_revival import registry
 from t2t_revival.back_translation.corpus import BackTranslation, MonolingualText
 from t2t_revival.back_translation.noise import WordNoise
+from t2t_revival.checkpoints.selection import select_checkpoint, taking_next
 from t2t_revival.cli.support import command, engine_flags, problem_flags, run_flags
 from t2t_revival.cli.support.messages import ProgressBar, say, warn_of_corruption
 from t2t_revival.cli.support.text_files import STANDARD_STREAM
@@ -19,7 +20,6 @@ from t2t_revival.decoding.trained_models import TrainedModel, load_translator
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import command_line
 from t2t_revival.problems.reversed import one_way
-from t2t_revival.training.checkpoints.selection import select_checkpoint, taking_next
 from t2t_revival.training.run import Run
 
 USAGE = """

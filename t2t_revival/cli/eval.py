@@ -10,6 +10,7 @@ from pathlib import Path
 from absl import flags
 
 from t2t_revival import registry
+from t2t_revival.checkpoints.directory import Checkpoint
 from t2t_revival.cli.support import (
     command,
     engine_flags,
@@ -35,7 +36,6 @@ from t2t_revival.hints import command_line
 from t2t_revival.metrics.metric import metric_of
 from t2t_revival.problems.problem import DEV, TEST
 from t2t_revival.problems.text_problems import Text2TextProblem
-from t2t_revival.training.checkpoints.directory import Checkpoint
 from t2t_revival.training.run import Run, load_hparams
 from t2t_revival.utils.files import check_writable
 from t2t_revival.visualization.learning_curve import draw_evaluations

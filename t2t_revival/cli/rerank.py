@@ -10,6 +10,7 @@ import numpy as np
 from absl import flags
 
 from t2t_revival import registry, t2t_names
+from t2t_revival.checkpoints.selection import taking_next
 from t2t_revival.cli.support import command, problem_flags, run_flags, tensorflow_setup
 from t2t_revival.cli.support.messages import ProgressBar, say, warn_of_corruption
 from t2t_revival.cli.support.text_files import (
@@ -32,7 +33,6 @@ from t2t_revival.evaluation.nbest import NBest
 from t2t_revival.evaluation.reranking import RescoringModel
 from t2t_revival.hints import command_line
 from t2t_revival.metrics.bleu import CorpusScore, chrf_score, sacrebleu_score
-from t2t_revival.training.checkpoints.selection import taking_next
 from t2t_revival.utils.files import check_writable, is_special
 
 USAGE = """

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 
 from absl import flags
 
+from t2t_revival.checkpoints.best import best_value
 from t2t_revival.cli.support import command, problem_flags, run_flags, tensorflow_setup, training_flags
 from t2t_revival.cli.support.best_export import BestExport
 from t2t_revival.cli.support.field_flags import field_values
 from t2t_revival.cli.support.messages import duration, say, warn_of_corruption
+from t2t_revival.curve_files import best_row, is_falling
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import command_line
 from t2t_revival.hparams.hparams import HParams
 from t2t_revival.problems.problem import DEV, TRAIN
 from t2t_revival.problems.text_problems import Text2TextProblem
-from t2t_revival.training.checkpoints.best import best_value
-from t2t_revival.training.curve_files import best_row, is_falling
 from t2t_revival.training.events import BestEvent, EvaluatedEvent, Event, NoteEvent, StepEvent
 from t2t_revival.training.run import check_place, check_same, check_unfinished, load_hparams, plan_run
 from t2t_revival.training.run_config import RunConfig

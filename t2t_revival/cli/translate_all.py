@@ -8,6 +8,8 @@ from pathlib import Path
 from absl import flags
 
 from t2t_revival import registry
+from t2t_revival.checkpoints.directory import list_checkpoints
+from t2t_revival.checkpoints.file import CheckpointNotFoundError, CorruptCheckpointError
 from t2t_revival.cli.support import command, problem_flags, run_flags, tensorflow_setup, wait_flags
 from t2t_revival.cli.support.field_flags import FlagFields, define_fields, field_values
 from t2t_revival.cli.support.messages import ProgressBar, say, say_skipped
@@ -16,8 +18,6 @@ from t2t_revival.decoding.checkpoint_translations import CheckpointTranslations
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import command_line
-from t2t_revival.training.checkpoints.directory import list_checkpoints
-from t2t_revival.training.checkpoints.file import CheckpointNotFoundError, CorruptCheckpointError
 
 USAGE = """
 t2t-translate-all --model_dir=DIR --source=FILE [--translations_dir=DIR/translations] [--wait_minutes=20]

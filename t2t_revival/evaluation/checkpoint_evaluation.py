@@ -18,19 +18,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from t2t_revival.errors import T2TError
-from t2t_revival.evaluation.decoded import main_metric, tokenizer_setting
-from t2t_revival.metrics.metric import LOSS, main_score, metric_of
-from t2t_revival.training.checkpoints import directory
-from t2t_revival.training.checkpoints.best import best_value, list_best
-from t2t_revival.training.checkpoints.directory import AVERAGED, BEST, Checkpoint
-from t2t_revival.training.checkpoints.file import (
+from t2t_revival.checkpoints import directory
+from t2t_revival.checkpoints.best import best_value, list_best
+from t2t_revival.checkpoints.directory import AVERAGED, BEST, Checkpoint
+from t2t_revival.checkpoints.file import (
     CheckpointNotFoundError,
     CorruptCheckpointError,
     fingerprint,
 )
-from t2t_revival.training.checkpoints.selection import NAMES, NEWEST, candidates, select_checkpoint
-from t2t_revival.training.curve_files import DEV, read_curve
+from t2t_revival.checkpoints.selection import NAMES, NEWEST, candidates, select_checkpoint
+from t2t_revival.curve_files import DEV, read_curve
+from t2t_revival.errors import T2TError
+from t2t_revival.evaluation.decoded import main_metric, tokenizer_setting
+from t2t_revival.metrics.metric import LOSS, main_score, metric_of
 from t2t_revival.training.run import Run, data_of_model
 from t2t_revival.utils.csv_table import CsvTable
 from t2t_revival.utils.files import atomic_write, text_lines

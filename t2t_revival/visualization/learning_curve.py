@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from t2t_revival.curve_files import DEV, TRAIN, Segment, read_curve, read_segments
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.checkpoint_evaluation import Evaluation, drawn_score
 from t2t_revival.metrics.metric import metric_of, title_of
-from t2t_revival.training.curve_files import DEV, TRAIN, Segment, read_curve, read_segments
 from t2t_revival.visualization.png import png_figure
 
 FILE_NAME = "learning_curve.png"
