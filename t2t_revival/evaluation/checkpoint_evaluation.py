@@ -338,8 +338,8 @@ def best_checkpoint(
     metric = main_metric(problem)
     measured = [row for row in rows if not math.isnan(row.scores.get(run_metric, math.nan))]
     if measured and not (metric and run_metric == metric.name):
-        rank = metric_of(run_metric).rank
-        first = min(measured, key=lambda row: (rank(row.scores[run_metric]), -row.step))
+        chosen = metric_of(run_metric)
+        first = min(measured, key=lambda row: (chosen.rank(row.scores[run_metric]), -row.step))
         return (
             first,
             f"best {run_metric}, the training's metric: {_name(first)}, {first.scores[run_metric]:.4g}",
