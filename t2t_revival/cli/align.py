@@ -36,8 +36,8 @@ from t2t_revival.decoding.outputs import ResultFormat, to_bytes
 from t2t_revival.decoding.resumable import naming, origin_of
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import command_line
+from t2t_revival.model_folder import ModelFolder, Run
 from t2t_revival.problems.problem import DEV, TRAIN
-from t2t_revival.training.run import Run, data_of_model
 from t2t_revival.utils.files import check_writable
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def _pairs(values: flags.FlagValues, output_dir: Path, run: Run) -> Pairs:
             )
         return list(zip(*sides, strict=True))
     problem = problem_flags.require_text(registry.problem(run.problem))
-    pairs = list(problem.references(DEV, run_flags.split_dir(values, output_dir, run, problem)))
+    pairs = list(problem.references(DEV, ModelFolder(output_dir).find_data(problem, values.data_dir)))
     return pairs if values.gold else pairs[:MAX_CHOOSING]
 
 
@@ -177,9 +177,7 @@ def _choose(
 def _shards(values: flags.FlagValues, output_dir: Path, run: Run) -> SplitData:
     """Returns the shards of the training pairs."""
     problem = problem_flags.require_text(registry.problem(run.problem))
-    data_dir = run_flags.split_dir(values, output_dir, run, problem)
-    data_of_model(problem, run, output_dir, data_dir)
-    return problem.shards(TRAIN, data_dir)
+    return problem.shards(TRAIN, ModelFolder(output_dir).own_data(problem, values.data_dir))
 
 
 def _write(

@@ -9,6 +9,13 @@ from pathlib import Path
 from absl import flags
 
 from t2t_revival import registry
+from t2t_revival.checkpoints.averaging import (
+    UNKNOWN,
+    average_latest,
+    check_averages,
+    data_change,
+    sliding_averages,
+)
 from t2t_revival.checkpoints.best import mark_stopped_early
 from t2t_revival.checkpoints.directory import Checkpoint, list_checkpoints
 from t2t_revival.checkpoints.selection import BEST, NEWEST, candidates, mark_average
@@ -24,16 +31,9 @@ from t2t_revival.evaluation.checkpoint_evaluation import (
     run_metric,
 )
 from t2t_revival.hints import command_line
+from t2t_revival.model_folder import ModelFolder, Run
 from t2t_revival.problems.problem import DEV
 from t2t_revival.problems.text_problems import Text2TextProblem
-from t2t_revival.training.averaging import (
-    UNKNOWN,
-    average_latest,
-    data_change,
-    open_folder,
-    sliding_averages,
-)
-from t2t_revival.training.run import Run, load_hparams
 from t2t_revival.utils.files import check_writable, exclusive_lock
 
 USAGE = """
@@ -105,7 +105,7 @@ def _average(values: flags.FlagValues) -> None:
     check_writable(output_dir)
     path, steps = average_latest(
         output_dir,
-        values.n or None,
+        values.n or ModelFolder(output_dir).hparams.average_checkpoints,
         values.min_steps,
         values.mix_data,
         warn_of_corruption,
@@ -132,8 +132,8 @@ def _choose_default(values: flags.FlagValues, output_dir: Path, run: Run, averag
     mark_average(output_dir, average.step, is_worse=True)  # until it is scored
     try:
         problem = problem_flags.require_text(registry.problem(run.problem))
-        data_dir = run_flags.split_dir(values, output_dir, run, problem)
-        settings = evaluation_settings(problem, run, output_dir, DEV, data_dir, SENTENCES)
+        data_dir = ModelFolder(output_dir).own_data(problem, values.data_dir)
+        settings = evaluation_settings(ModelFolder(output_dir), problem, DEV, data_dir, SENTENCES)
     except T2TError as error:
         mark_average(output_dir, average.step, is_worse=False)
         say(f"the average is the default without a score on dev: {error}")
@@ -167,7 +167,12 @@ def _score(
         [average, *newest, *others],
         table,
         lambda: CheckpointScores(
-            output_dir, problem, DEV, data_dir, SENTENCES, tensorflow_setup.num_parallel_batches()
+            ModelFolder(output_dir),
+            problem,
+            DEV,
+            data_dir,
+            SENTENCES,
+            tensorflow_setup.num_parallel_batches(),
         ),
         lambda checkpoint, seconds: say(f"scoring {checkpoint.path.relative_to(output_dir)} on dev"),
         say_skipped,
@@ -188,8 +193,10 @@ def _sliding_averages(values: flags.FlagValues) -> None:
     model_dir = Path(values.model_dir).expanduser()
     folder = Path(values.output_dir).expanduser() if values.output_dir else model_dir / FOLDER
     run_flags.run_in(values, model_dir)
-    count = values.n or load_hparams(model_dir).average_checkpoints
-    open_folder(folder, model_dir, count, values.mix_data)
+    model = ModelFolder(model_dir)
+    count = values.n or model.hparams.average_checkpoints
+    check_averages(folder, model_dir, count, values.mix_data)
+    model.copy_to(folder)
     checkpoints = wait_flags.step_files(
         lambda: list_checkpoints(model_dir),
         values.wait_minutes,

@@ -34,9 +34,9 @@ from t2t_revival.evaluation.checkpoint_evaluation import (
 )
 from t2t_revival.hints import command_line
 from t2t_revival.metrics.metric import metric_of
+from t2t_revival.model_folder import ModelFolder, Run
 from t2t_revival.problems.problem import DEV, TEST
 from t2t_revival.problems.text_problems import Text2TextProblem
-from t2t_revival.training.run import Run, load_hparams
 from t2t_revival.utils.files import check_writable
 from t2t_revival.visualization.learning_curve import draw_evaluations
 
@@ -83,9 +83,9 @@ def _eval(values: flags.FlagValues) -> None:
         _check_ctranslate2(values, output_dir, run)
     problem = problem_flags.require_text(registry.problem(run.problem))
     split = TEST if values.eval_use_test_set else DEV
-    data_dir = run_flags.split_dir(values, output_dir, run, problem)
+    data_dir = ModelFolder(output_dir).own_data(problem, values.data_dir)
     settings = evaluation_settings(
-        problem, run, output_dir, split, data_dir, values.eval_bleu_sentences, engine
+        ModelFolder(output_dir), problem, split, data_dir, values.eval_bleu_sentences, engine
     )
     tensorflow_setup.load_backend(values)
     _evaluate(values, output_dir, run, problem, data_dir, Evaluations(output_dir, split, settings), split)
@@ -106,7 +106,8 @@ def _check_ctranslate2(values: flags.FlagValues, output_dir: Path, run: Run) -> 
     """Checks, before TensorFlow is loaded, that CTranslate2 can decode with the model."""
     from t2t_revival.decoding.ctranslate2_engine import check_usable
 
-    check_usable(load_hparams(output_dir), DecodeHParams.parse("", run.decode_hparams), values.precision)
+    options = DecodeHParams.parse("", run.decode_hparams)
+    check_usable(ModelFolder(output_dir).hparams, options, values.precision)
 
 
 def _evaluate(
@@ -134,7 +135,9 @@ def _evaluate(
                 engine=values.engine,
                 on_note=say,
             )
-        return CheckpointScores(output_dir, problem, split, data_dir, sentences, parallel, load_decoder)
+        return CheckpointScores(
+            ModelFolder(output_dir), problem, split, data_dir, sentences, parallel, load_decoder
+        )
 
     sentences = values.eval_bleu_sentences
     names = [name for name in problem.eval_metrics() if sentences or not metric_of(name).outputs]

@@ -12,9 +12,9 @@ from t2t_revival.cli.support import command, problem_flags, run_flags, tensorflo
 from t2t_revival.cli.support.messages import ProgressBar
 from t2t_revival.decoding.translations import Translations, coverage
 from t2t_revival.hints import command_line
+from t2t_revival.model_folder import ModelFolder
 from t2t_revival.problems.problem import DEV, TRAIN
 from t2t_revival.problems.text_problems import Text2TextProblem
-from t2t_revival.training.run import data_of_model, load_vocabularies
 from t2t_revival.utils.files import check_writable
 
 USAGE = """
@@ -50,8 +50,7 @@ def main(argv: list[str] | None = None) -> int:
 def _learn(values: flags.FlagValues) -> None:
     output_dir, run = run_flags.open_run(values)
     problem = problem_flags.require_text(registry.problem(run.problem))
-    data_dir = run_flags.split_dir(values, output_dir, run, problem)
-    data_of_model(problem, run, output_dir, data_dir)
+    data_dir = ModelFolder(output_dir).own_data(problem, values.data_dir)
     check_writable(output_dir)
     tensorflow_setup.load_tensorflow(values)
     _write(values, output_dir, problem, data_dir)
@@ -62,7 +61,7 @@ def _write(values: flags.FlagValues, output_dir: Path, problem: Text2TextProblem
     from t2t_revival.data.examples import read_pairs
     from t2t_revival.data.lexicon import learn_translations
 
-    vocabularies = load_vocabularies(output_dir)
+    vocabularies = ModelFolder(output_dir).vocabularies
     pairs = read_pairs(problem.shards(TRAIN, data_dir), values.max_pairs)
     with ProgressBar("iterations") as bar:
         learned = learn_translations(

@@ -18,10 +18,10 @@ from t2t_revival.curve_files import best_row, is_falling
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import command_line
 from t2t_revival.hparams.hparams import HParams
+from t2t_revival.model_folder import ModelFolder
 from t2t_revival.problems.problem import DEV, TRAIN
 from t2t_revival.problems.text_problems import Text2TextProblem
 from t2t_revival.training.events import EARLY, BestEvent, EvaluatedEvent, Event, NoteEvent, StepEvent
-from t2t_revival.training.run import check_place, check_same, check_unfinished, load_hparams, plan_run
 from t2t_revival.training.run_config import RunConfig
 from t2t_revival.training.warm_start import WarmStart
 from t2t_revival.visualization.learning_curve import draw_learning_curve
@@ -74,7 +74,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def _train(values: flags.FlagValues) -> int:
     warm_start = _warm_start(values)
-    vocab_files = warm_start.vocabularies if warm_start else []
+    vocab_files = warm_start.folder.vocabulary_files if warm_start else []
     problem = problem_flags.require_text(problem_flags.problem_from(values, vocab_files))
     output_dir = run_flags.output_dir(values)
     hparams = training_flags.hparams(values, output_dir)
@@ -86,7 +86,7 @@ def _train(values: flags.FlagValues) -> int:
     if mixture := problem.requested_mixture:
         _check_corpora(values, [corpus.name for corpus in mixture.corpora])
     _check_best(values)
-    check_place(output_dir, problem.name, values.hparams_set)
+    folder = ModelFolder.prepare(output_dir, problem.name, values.hparams_set, problem.hparams(hparams))
     if warm_start:
         warm_start.check(problem.name, problem.hparams(hparams))
     several = values.strategy == "multi_worker"
@@ -104,7 +104,9 @@ def _train(values: flags.FlagValues) -> int:
     else:
         _check_data(values, problem)
     if has_data and not several:  # of several workers, only the chief knows the evaluations
-        _check_unfinished(values, problem, hparams, output_dir)
+        problem.shards(TRAIN, problem_flags.data_dir(values))
+        folder.plan_run(problem, values.hparams_set, problem_flags.data_dir(values))
+        folder.check_unfinished(problem.hparams(hparams).train_steps, values.local_eval_frequency)
     _check_corpora(values, list(problem.corpora(DEV, problem_flags.data_dir(values))))
     tensorflow_setup.load_backend(values)
     return _run(values, problem, hparams, output_dir, warm_start)
@@ -166,16 +168,6 @@ def _run(
     else:
         say(f"step {result.step}: this worker has finished; the chief has reported and saved")
     return EXIT_STATUS.get(result.stopped_by or "", 0)
-
-
-def _check_unfinished(
-    values: flags.FlagValues, problem: Text2TextProblem, hparams: HParams, output_dir: Path
-) -> None:
-    """Refuses a finished training before TensorFlow is imported, which takes seconds."""
-    data_dir, hparams = problem_flags.data_dir(values), problem.hparams(hparams)
-    problem.shards(TRAIN, data_dir)
-    check_same(output_dir, plan_run(problem, values.hparams_set, data_dir, output_dir), hparams)
-    check_unfinished(output_dir, hparams.train_steps, values.local_eval_frequency)
 
 
 def _check_best(values: flags.FlagValues) -> None:
@@ -249,7 +241,7 @@ def _print_end(values: flags.FlagValues, output_dir: Path, result: Result) -> No
     if result.stopped_by in EXIT_STATUS:
         print("next: the same command resumes from here")
     else:
-        falling = is_falling(output_dir, load_hparams(output_dir).average_checkpoints)
+        falling = is_falling(output_dir, ModelFolder(output_dir).hparams.average_checkpoints)
         if falling:
             print("the loss on dev is still falling: train longer before averaging checkpoints")
         following = "t2t-decoder" if stopped_early or falling or values.warm_start_from else "t2t-avg-all"

@@ -31,7 +31,7 @@ from t2t_revival.curve_files import DEV, read_curve
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.decoded import main_metric, tokenizer_setting
 from t2t_revival.metrics.metric import LOSS, main_score, metric_of
-from t2t_revival.training.run import Run, data_of_model
+from t2t_revival.model_folder import ModelFolder
 from t2t_revival.utils.csv_table import CsvTable
 from t2t_revival.utils.files import atomic_write, text_lines
 
@@ -218,9 +218,8 @@ def _evaluation(cells: dict[str, str]) -> Evaluation:
 
 
 def evaluation_settings(
+    folder: ModelFolder,
     problem: Text2TextProblem,
-    run: Run,
-    output_dir: Path,
     split: str,
     data_dir: Path,
     decoded_sentences: int,
@@ -231,14 +230,14 @@ def evaluation_settings(
     `engine` names the engine that decodes, and its precision; it is empty for TensorFlow in float32.
 
     Raises:
-        T2TError: the data has another vocabulary than the model, or the split is missing or corrupt.
+        T2TError: the split is missing or corrupt.
     """
-    metadata = data_of_model(problem, run, output_dir, data_dir)
+    metadata = problem.metadata(data_dir)
     problem.shards(split, data_dir)
     return settings_fingerprint(
         data=dataclasses.asdict(metadata.splits[split]),
         source=metadata.source,
-        decode_hparams=run.decode_hparams,
+        decode_hparams=folder.run.decode_hparams,
         decoded_sentences=decoded_sentences,
         metrics=problem.eval_metrics(),
         **({"engine": engine} if engine else {}),
