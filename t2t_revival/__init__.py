@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from t2t_revival.model import Transformer
     from t2t_revival.problems import Problem, Text2TextProblem
     from t2t_revival.training.loss import TokenCrossEntropy
-    from t2t_revival.training.optimizer import TrainingOptimizer, make_optimizer
+    from t2t_revival.training.optimizer import make_optimizer
     from t2t_revival.training.run_config import RunConfig
 
 __all__ = [
@@ -40,7 +40,6 @@ __all__ = [
     "Terminology",
     "Text2TextProblem",
     "TokenCrossEntropy",
-    "TrainingOptimizer",
     "Transformer",
     "Translation",
     "Translator",
@@ -60,7 +59,6 @@ _MODULES = {
     "Terminology": "decoding.terminology",
     "Text2TextProblem": "problems.text_problems",
     "TokenCrossEntropy": "training.loss",
-    "TrainingOptimizer": "training.optimizer",
     "Transformer": "model",
     "Translation": "decoding.outputs",
     "Translator": "decoding.translator",

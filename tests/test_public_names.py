@@ -13,7 +13,7 @@ import pytest
 import t2t_revival
 from tests.support.source_tree import ROOT, import_statements, parsed
 
-WITH_KERAS = {"Experiment", "TokenCrossEntropy", "TrainingOptimizer", "Transformer", "make_optimizer"}
+WITH_KERAS = {"Experiment", "TokenCrossEntropy", "Transformer", "make_optimizer"}
 
 
 def run(program: str) -> str:

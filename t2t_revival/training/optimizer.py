@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from t2t_revival import registry
+from t2t_revival import registration
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.training.schedule import Schedule
@@ -42,10 +42,7 @@ class LossScale(NamedTuple):
 
 
 class TrainingOptimizer(OwnUpdate):
-    """Base class, before one of Keras's, of an optimizer with all that a training needs of it.
-
-        class Lion(TrainingOptimizer, keras.optimizers.Lion):
-            ...
+    """All that a training needs of an optimizer: a class before one of Keras's, which updates a weight.
 
     An update whose gradients are not all finite is skipped: weights, moments and the number of updates stay
     as they are. Gradients whose squares overflow count as not finite. The gradients of an update's
@@ -207,13 +204,21 @@ def make_optimizer(hparams: HParams, accumulate: int = 1, scales_loss: bool = Fa
         scales_loss: whether the loss is scaled, for a model that computes in float16.
 
     Raises:
-        T2TError: the optimizer is unknown, or not a `TrainingOptimizer`; and as `Schedule`.
+        T2TError: the optimizer is unknown, or not one of Keras's; and as `Schedule`.
+        ValueError: it is one that clips gradients, decays weights or averages them.
     """
-    optimizer = registry.optimizer(hparams.optimizer)(hparams)
-    if not isinstance(optimizer, TrainingOptimizer):
-        raise T2TError(f"optimizer {hparams.optimizer!r} returns {optimizer!r}, not a TrainingOptimizer")
-    optimizer.name = hparams.optimizer
-    optimizer.learning_rate = Schedule(hparams, accumulate)
-    optimizer.gradient_accumulation_steps = accumulate if accumulate > 1 else None
-    optimizer.ema_decay, optimizer.scales_loss = hparams.ema_decay, scales_loss
-    return optimizer
+    plain = registration.optimizer(hparams.optimizer)(hparams)
+    if not isinstance(plain, keras.optimizers.Optimizer):
+        raise T2TError(f"optimizer {hparams.optimizer!r} returns {plain!r}, not one of Keras's optimizers")
+    kind = type(plain)
+    training_kind: Any = Adam
+    if kind is not keras.optimizers.Adam:
+        training_kind = type(kind.__name__, (TrainingOptimizer, kind), {})
+    settings = {
+        "name": hparams.optimizer,
+        "learning_rate": Schedule(hparams, accumulate),
+        "gradient_accumulation_steps": accumulate if accumulate > 1 else None,
+        "ema_decay": hparams.ema_decay,
+        "scales_loss": scales_loss,
+    }
+    return training_kind.from_config({**plain.get_config(), **settings})

@@ -135,7 +135,7 @@ def test_what_is_no_optimizer_is_refused() -> None:
     def nothing(hparams: HParams) -> None:
         pass
 
-    with pytest.raises(T2TError, match="optimizer 'nothing' returns None, not a TrainingOptimizer"):
+    with pytest.raises(T2TError, match="optimizer 'nothing' returns None, not one of Keras's"):
         make_optimizer(HParams(optimizer="nothing"))
     with pytest.raises(T2TError, match="unknown optimizer 'adamm'; did you mean adam"):
         registry.hparams("tiny", "optimizer=adamm")
