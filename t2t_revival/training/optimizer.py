@@ -8,7 +8,7 @@ Precision Training").
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
 
@@ -96,11 +96,6 @@ class TrainingOptimizer(OwnUpdate):
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "ema_decay": self.ema_decay, "scales_loss": self.scales_loss}
 
-    def weight_update(self) -> Callable[[Any, Any], None]:
-        """Returns the function of weight and gradient that an update calls for each weight."""
-        rate = self.learning_rate
-        return lambda weight, gradient: self.update_step(gradient, weight, rate)
-
     def update(self, gradients: Any, weights: Any) -> None:
         """Applies the gradients of a micro-batch to weights; Keras calls this."""
         if keras.backend.backend() == "tensorflow":
@@ -116,14 +111,9 @@ class TrainingOptimizer(OwnUpdate):
         apply_gradients(self, gradients, weights)
 
     @property
-    def trained_weights(self) -> list[Any]:
-        """The weights that it was built for."""
-        return trained_weights(self)
-
-    @property
     def moving_averages(self) -> list[tuple[Any, Any]]:
         """Each trained weight and its moving average; empty where none are kept."""
-        return list(zip(self.trained_weights, self._averages, strict=True)) if self._averages else []
+        return list(zip(trained_weights(self), self._averages, strict=True)) if self._averages else []
 
     @contextmanager
     def averaged_weights(self) -> Iterator[None]:
@@ -179,20 +169,7 @@ class TrainingOptimizer(OwnUpdate):
 
 @keras.saving.register_keras_serializable("t2t_revival")
 class Adam(TrainingOptimizer, keras.optimizers.Adam):
-    """Keras's Adam, with TensorFlow's fused kernel where TensorFlow is the backend.
-
-    The same update in one pass over memory; Keras's own makes a dozen, which is a tenth of a training step
-    of a base model on a CPU.
-    """
-
-    def weight_update(self) -> Callable[[Any, Any], None]:
-        has_kernel = keras.backend.backend() == "tensorflow" and not self.amsgrad
-        return self._fused_update() if has_kernel else super().weight_update()
-
-    def _fused_update(self) -> Callable[[Any, Any], None]:
-        from t2t_revival.training.engines.tensorflow_update import fused_adam
-
-        return fused_adam(self)
+    """Keras's Adam in a training; a model that was compiled with it can be saved and loaded."""
 
 
 def make_optimizer(hparams: HParams, accumulate: int = 1, scales_loss: bool = False) -> TrainingOptimizer:

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import keras
 
 from t2t_revival.training.optimizer import LossScale
-from t2t_revival.utils.keras_hooks import micro_batch_count
+from t2t_revival.utils.keras_hooks import micro_batch_count, trained_weights
 
 if TYPE_CHECKING:
     from t2t_revival.training.optimizer import TrainingOptimizer
@@ -49,7 +49,7 @@ class OptimizerState(NamedTuple):
 def first_state(optimizer: TrainingOptimizer) -> OptimizerState:
     """Returns the state of an optimizer that is built."""
     scale, updates = optimizer.loss_scale or (1.0, 0)
-    weights = optimizer.trained_weights if optimizer.micro_batches > 1 else []
+    weights = trained_weights(optimizer) if optimizer.micro_batches > 1 else []
     return OptimizerState(
         [moment.value for moment in optimizer.moments],
         [average.value for _, average in optimizer.moving_averages],
@@ -95,14 +95,14 @@ def _update(
 ) -> tuple[Arrays, OptimizerState]:
     """Makes an update, unless a gradient, or its square, is not finite."""
     is_finite = jnp.isfinite(sum(jnp.sum(jnp.square(gradient)) for gradient in gradients))
-    variables = [*optimizer.trained_weights, *optimizer.moments]
+    variables = [*trained_weights(optimizer), *optimizer.moments]
     before = [*weights, *state.moments]
     count = micro_batch_count(optimizer), state.updates * optimizer.micro_batches
     divisor = state.loss_scale.scale * optimizer.micro_batches
     with keras.StatelessScope([*zip(variables, before, strict=True), count]) as scope:
-        update_weight = optimizer.weight_update()
-        for weight, gradient in zip(optimizer.trained_weights, gradients, strict=True):
-            update_weight(weight, gradient / divisor)
+        rate = optimizer.learning_rate
+        for weight, gradient in zip(trained_weights(optimizer), gradients, strict=True):
+            optimizer.update_step(gradient / divisor, weight, rate)
     after = map(scope.get_current_value, variables)
     arrays = [jnp.where(is_finite, new, old) for new, old in zip(after, before, strict=True)]
     weights, moments = arrays[: len(weights)], arrays[len(weights) :]
