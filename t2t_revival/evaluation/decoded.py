@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from t2t_revival.decoding.outputs import part_file, to_bytes
 from t2t_revival.decoding.resumable import OnNote, OnProgress, ignore_note, translate_lines
 from t2t_revival.decoding.shards import Shard
-from t2t_revival.errors import Command, T2TError
+from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.evaluation.bleu import chrf_score, paper_style_languages, sacrebleu_score
 from t2t_revival.evaluation.significance import Compared, compare_bleu, compare_f1
 from t2t_revival.utils.bleu_tokenizers import DEFAULT, name_of_code
@@ -65,7 +65,7 @@ class Metric:
         """The command that scores a file of outputs against one of references."""
         files = dict(zip(self.flags, (outputs, references), strict=True))
         known = self.target_lang in paper_style_languages() or name_of_code(self.target_lang)
-        return str(Command(self.program, **files, target_lang=self.target_lang if known else None))
+        return str(CommandLine(self.program, **files, target_lang=self.target_lang if known else None))
 
 
 def metric_for(problem: Problem) -> Metric | None:
