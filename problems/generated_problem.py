@@ -35,7 +35,6 @@ class GeneratedProblem(Problem):
     """
 
     default_source: str
-    targets_are_text: bool = True  # to which the rules of `data.cleaning` can be applied
     reference_lines: Callable[[Source, str], Iterable[str]] | None = None
     _corpus: str = ""  # of a mixture; see `corpora`
 

@@ -45,10 +45,6 @@ class ParseWsj(Text2TextProblem):
             raise T2TError(f"hparams: reverse_target is for text, and the targets of {self.name} are trees")
         return defaults
 
-    def eval_metrics(self) -> tuple[str, ...]:
-        """Loss, perplexity and accuracy per token, and F1 of real decoding."""
-        return ("loss", "perplexity", "accuracy", "f1")
-
     def make_source(self, data_source: str, tmp_dir: Path | None) -> TreebankSource:
         from t2t_revival.parsing.treebank import treebank
 

@@ -14,6 +14,7 @@ from t2t_revival.data.metadata import Metadata
 from t2t_revival.data.vocabulary.text_encoder import TextEncoder
 from t2t_revival.data.workers import ShardRunner, make_shards
 from t2t_revival.errors import CommandLine, T2TError
+from t2t_revival.metrics.metric import METRICS, TEXT, TREES
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -36,7 +37,10 @@ class Problem(abc.ABC):
         T2TError: there is no such setting, or settings are invalid.
     """
 
+    source_lang: str = ""
+    target_lang: str = ""
     usual_hparams: tuple[str, str, str] = ("tiny", "small", "base")  # sample; up to a million pairs; more
+    targets_are_text: bool = True  # otherwise they are trees
     was_reversed: bool = False  # whether inputs are the shards' targets (T2T's name)
     separate_vocabularies: bool | None = None  # of a class for two scripts, True
 
@@ -130,8 +134,9 @@ class Problem(abc.ABC):
         return defaults
 
     def eval_metrics(self) -> tuple[str, ...]:
-        """Returns the names of the metrics of the dev split."""
-        return ("loss", "perplexity", "accuracy")
+        """Returns the names of the metrics of a split, of `METRICS`."""
+        outputs = TEXT if self.targets_are_text else TREES
+        return tuple(metric.name for metric in METRICS if metric.outputs in ("", outputs))
 
     def decode_hparams(self) -> dict[str, Any]:
         """Returns the defaults of decoding: beam_size, alpha, extra_length."""

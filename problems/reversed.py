@@ -59,8 +59,7 @@ class ReversedProblem(Text2TextProblem):
             )
         self.config = forward.config
         self._forward = forward
-        self.source_lang = getattr(forward, "target_lang", "")
-        self.target_lang = getattr(forward, "source_lang", "")
+        self.source_lang, self.target_lang = forward.target_lang, forward.source_lang
         self.default_source, self.tfds_default = forward.default_source, forward.tfds_default
         self.usual_hparams = forward.usual_hparams
 

@@ -28,7 +28,7 @@ SCHEDULE_FACTORS: dict[str, ScheduleFactor] = {}
 PACKAGES: dict[str, Path] = {}  # folders of imported users' packages, by name
 PORTING = (
     "tensor2tensor's names are in t2t_revival: registry, HParams, Text2TextProblem; "
-    "see docs/from_tensor2tensor.md"
+    "see t2t_revival/from_tensor2tensor.md"
 )
 
 

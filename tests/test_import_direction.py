@@ -7,8 +7,6 @@ from tests.support.source_tree import MODULES, NAME, import_statements, imported
 LOW_TO_HIGH = (
     "errors",
     "utils",
-    "curve_files",
-    "checkpoints",
     "t2t_names",
     "sample_corpus",
     "registration",
@@ -16,6 +14,9 @@ LOW_TO_HIGH = (
     "data",
     "model",
     "parsing",
+    "metrics",
+    "curve_files",
+    "checkpoints",
     "problems",
     "registry",
     "model_folder",

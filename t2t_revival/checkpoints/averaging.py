@@ -62,7 +62,7 @@ def check_averages(folder: Path, model_dir: Path, count: int, mix_data: bool = F
             )
 
 
-def moving_averages(
+def sliding_averages(
     checkpoints: Iterable[Checkpoint],
     count: int,
     folder: Path,

@@ -14,7 +14,7 @@ from t2t_revival.checkpoints.averaging import (
     average_latest,
     check_averages,
     data_change,
-    moving_averages,
+    sliding_averages,
 )
 from t2t_revival.checkpoints.best import mark_stopped_early
 from t2t_revival.checkpoints.directory import Checkpoint, list_checkpoints
@@ -23,12 +23,13 @@ from t2t_revival.cli.support import command, problem_flags, run_flags, tensorflo
 from t2t_revival.cli.support.messages import say, say_skipped, warn_of_corruption, warn_of_skipped
 from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.evaluation.checkpoint_evaluation import (
+    Evaluation,
+    Evaluations,
     best_checkpoint,
     evaluate_checkpoints,
     evaluation_settings,
+    run_metric,
 )
-from t2t_revival.evaluation.checkpoint_scores import Evaluation, Evaluations, run_metric
-from t2t_revival.evaluation.decoded import metric_for
 from t2t_revival.model_folder import ModelFolder, Run
 from t2t_revival.problems.problem import DEV
 from t2t_revival.problems.text_problems import Text2TextProblem
@@ -95,7 +96,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def _average(values: flags.FlagValues) -> None:
     if values.model_dir:
-        _moving_averages(values)
+        _sliding_averages(values)
         return
     if values["wait_minutes"].present:
         raise T2TError("--wait_minutes is for an average of each checkpoint: give --model_dir")
@@ -180,12 +181,12 @@ def _score(
         print(f"{row.checkpoint}  dev: {scores}", flush=True)
     references = [target for _, target in sample(problem, DEV, data_dir, SENTENCES)]
     outputs = {row.checkpoint: table.outputs(row) for row in rows}
-    best, reason = best_checkpoint(rows, metric_for(problem), outputs, references, run_metric(output_dir))
+    best, reason = best_checkpoint(rows, problem, outputs, references, run_metric(output_dir))
     print(reason)
     return rows[0] if rows[0].scores == best.scores else best
 
 
-def _moving_averages(values: flags.FlagValues) -> None:
+def _sliding_averages(values: flags.FlagValues) -> None:
     if values["checkpoint"].present:
         raise T2TError("--checkpoint is for a single average: leave out --model_dir")
     model_dir = Path(values.model_dir).expanduser()
@@ -213,7 +214,7 @@ def _moving_averages(values: flags.FlagValues) -> None:
         )
 
     with exclusive_lock(folder, f"{folder}: another t2t-avg-all is writing there: wait until it ends"):
-        for average in moving_averages(
+        for average in sliding_averages(
             checkpoints, count, folder, warn_of_skipped, _warn_of_gap, on_other_data, values.mix_data
         ):
             made += 1

@@ -27,6 +27,7 @@ from t2t_revival.cli.support.text_files import STANDARD_STREAM, read_lines
 from t2t_revival.curve_files import DEV, has_point
 from t2t_revival.decoding.shards import Shard
 from t2t_revival.decoding.trained_models import TrainedModel, load_translator, open_models
+from t2t_revival.distillation.comparison import GREEDY, STUDENT, TEACHER, make_table, measure
 from t2t_revival.distillation.student_data import make_student_data, student_data_dir
 from t2t_revival.distillation.teacher_outputs import TeacherOutputs, read_pairs
 from t2t_revival.errors import CommandLine, T2TError
@@ -254,14 +255,6 @@ def _given(values: flags.FlagValues, *names: str) -> dict[str, Any]:
 
 def _compare(values: flags.FlagValues, outputs: TeacherOutputs, student: TrainedModel) -> None:
     """Measures teacher and student, unless that is done; prints and writes the table."""
-    from t2t_revival.distillation.comparison import (
-        GREEDY,
-        STUDENT,
-        TEACHER,
-        make_table,
-        measure,
-    )
-
     path = student.folder.path / f"{REPORT}.json"
     models = {TEACHER: outputs.origin()["teacher"], STUDENT: student.name}
     found = checked_json.load(path, "remove it") if path.exists() else {}
@@ -270,7 +263,7 @@ def _compare(values: flags.FlagValues, outputs: TeacherOutputs, student: Trained
         parallel = tensorflow_setup.num_parallel_batches()
         names = [split for split in outputs.problem.metadata(outputs.data_dir).splits if split != TRAIN]
         splits = {name: read_pairs(outputs.files(name)) for name in names}
-        found, target_lang = {"models": models}, getattr(outputs.problem, "target_lang", "")
+        found, target_lang = {"models": models}, outputs.problem.target_lang
         for name, of, options in (
             (TEACHER, outputs.teachers, ""),
             (STUDENT, [student], ""),

@@ -23,14 +23,16 @@ from t2t_revival.cli.support.messages import duration, say, say_skipped
 from t2t_revival.decoding.options import FLOAT32, TENSORFLOW, DecodeHParams
 from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.evaluation.checkpoint_evaluation import (
-    DECODED,
+    Evaluation,
+    Evaluations,
     best_checkpoint,
     checkpoint_lister,
+    drawn_score,
     evaluate_checkpoints,
     evaluation_settings,
+    run_metric,
 )
-from t2t_revival.evaluation.checkpoint_scores import Evaluation, Evaluations, run_metric
-from t2t_revival.evaluation.decoded import metric_for, score_names
+from t2t_revival.metrics.metric import metric_of
 from t2t_revival.model_folder import ModelFolder, Run
 from t2t_revival.problems.problem import DEV, TEST
 from t2t_revival.problems.text_problems import Text2TextProblem
@@ -137,7 +139,7 @@ def _evaluate(
         )
 
     sentences = values.eval_bleu_sentences
-    names = [name for name in score_names(problem) if sentences or name not in DECODED]
+    names = [name for name in problem.eval_metrics() if sentences or not metric_of(name).outputs]
     where = values.checkpoint or output_dir
     list_checkpoints = checkpoint_lister(output_dir, values.checkpoint)
     seen: set[Path] = set()
@@ -166,11 +168,12 @@ def _evaluate(
     if not rows:
         raise T2TError(f"no valid checkpoint in {where}: train with t2t-trainer")
     picture = table.path.with_suffix(".png")
-    draw_evaluations(table.rows, picture, f"{run.problem}, {run.hparams_set}: {split}")
+    score = drawn_score(output_dir, [row.scores for row in rows])
+    draw_evaluations(table.rows, picture, f"{run.problem}, {run.hparams_set}: {split}", score)
     print(f"table    {table.path}\npicture  {picture}")
     references = [target for _, target in sample(problem, split, data_dir, sentences)]
     outputs = {row.checkpoint: table.outputs(row) for row in rows}
-    best, reason = best_checkpoint(rows, metric_for(problem), outputs, references, run_metric(output_dir))
+    best, reason = best_checkpoint(rows, problem, outputs, references, run_metric(output_dir))
     print(reason)
     _print_next(values, output_dir, best)
 

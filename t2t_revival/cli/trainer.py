@@ -178,7 +178,7 @@ def _check_best(values: flags.FlagValues) -> None:
 def _check_corpora(values: flags.FlagValues, corpora: list[str]) -> None:
     """Checks metrics of one corpus, such as bleu/news, against the corpora that have a dev split."""
     known = [name for name in corpora if name]
-    for flag in training_flags.METRICS:
+    for flag in training_flags.METRIC_FLAGS:
         _, slash, corpus = values[flag].value.partition("/")
         if slash and corpus not in known:
             names = ", ".join(known) or "it is no mixture"

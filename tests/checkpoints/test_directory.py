@@ -4,6 +4,7 @@ import errno
 import os
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -255,3 +256,15 @@ def test_what_is_set_aside_is_kept_and_not_listed(tmp_path: Path) -> None:
     assert not checkpoints.list_checkpoints(tmp_path)
     for name, value in zip(names, (1.0, 2.0), strict=True):
         assert checkpoints.load(tmp_path / name)[0]["model/transformer/w"][0, 0] == value
+
+
+def test_two_variables_of_one_path_are_refused() -> None:
+    optimizer = SimpleNamespace(moments=[Variable("adam/m", (3,)), Variable("adam/m", (3,))])
+    model = SimpleNamespace(variables=[Variable("transformer/w", (3,))] * 2, optimizer=optimizer)
+    with pytest.raises(T2TError, match="two variables have the path adam/m, and checkpoints keep one"):
+        checkpoints.check_paths(model)
+    optimizer.moments.pop()
+    checkpoints.check_paths(model)  # the weight is one, named twice
+    model.variables.append(Variable("transformer/w", (3,)))
+    with pytest.raises(T2TError, match="two variables have the path transformer/w"):
+        checkpoints.check_paths(model)

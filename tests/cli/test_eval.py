@@ -12,7 +12,7 @@ from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.cli import eval as eval_command
 from t2t_revival.cli.support import command
 from t2t_revival.evaluation import split_scores
-from t2t_revival.evaluation.bleu import sacrebleu_score
+from t2t_revival.metrics.bleu import sacrebleu_score
 from t2t_revival.model_folder import ModelFolder, Run
 from tests.cli.conftest import failure
 

@@ -14,7 +14,7 @@ from t2t_revival.checkpoints.file import trained_on
 from t2t_revival.checkpoints.selection import select_checkpoint
 from t2t_revival.cli import avg_all
 from t2t_revival.curve_files import DEV, TRAIN, read_curve, read_segments
-from t2t_revival.evaluation.checkpoint_scores import dev_score
+from t2t_revival.evaluation.checkpoint_evaluation import dev_score
 from t2t_revival.model_folder import ModelFolder, Run
 from tests.cli.conftest import failure
 from tests.cli.trainer_command import SMALL, train

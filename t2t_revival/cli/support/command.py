@@ -15,7 +15,7 @@ from contextlib import suppress
 from absl import flags
 
 from t2t_revival import t2t_names
-from t2t_revival.cli.support import registry_help, t2t_flags
+from t2t_revival.cli.support import registry_help
 from t2t_revival.cli.support.registry_help import HELP_WIDTH
 from t2t_revival.errors import HungUp, T2TError, Terminated
 from t2t_revival.utils import native_log
@@ -222,7 +222,7 @@ def parse(values: flags.FlagValues, command: str, arguments: list[str]) -> list[
             unknown.append(name)
     faults += [f"--{name}={fault}" for name in values if (fault := _path_fault(name, values[name].value))]
     return (
-        t2t_flags.explain_flags(command, unknown, _names(values))
+        t2t_names.explain_flags(command, unknown, _names(values))
         + _explain_problem(values) * bool(unknown)
         + faults
     )
