@@ -13,7 +13,7 @@ from t2t_revival.data.corpus_generation import OnProgress
 from t2t_revival.data.metadata import Metadata
 from t2t_revival.data.vocabulary.text_encoder import TextEncoder
 from t2t_revival.data.workers import ShardRunner, make_shards
-from t2t_revival.errors import Command, T2TError
+from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.metrics.metric import METRICS, TEXT, TREES
 
 if TYPE_CHECKING:
@@ -108,7 +108,7 @@ class Problem(abc.ABC):
 
     def datagen_command(
         self, data_dir: Path, vocab_file: Sequence[Path] = (), source: str | None = None
-    ) -> Command:
+    ) -> CommandLine:
         """Returns the command that generates the problem's data; FOLDER is a source that only the user knows.
 
         Args:
@@ -127,7 +127,7 @@ class Problem(abc.ABC):
             config = config.replace(
                 vocab_size=0, vocab_file=vocab_file, update_vocab=False, separate_vocabularies=None
             )
-        return Command("t2t-datagen", problem=self.name, data_dir=data_dir, **config.flags())
+        return CommandLine("t2t-datagen", problem=self.name, data_dir=data_dir, **config.flags())
 
     def hparams(self, defaults: HParams) -> HParams:
         """Returns the hyperparameters to train with, given the requested ones."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from t2t_revival.metrics.metric import metric_of
 from t2t_revival.utils.csv_table import CsvTable
 
+Scores = dict[str, float]  # by name, such as "bleu" or "loss/news"
 TRAIN, DEV = "train", "dev"
 DATA, DECODING = "data", "decoding"  # columns that hold fingerprints; all others hold numbers
 SMOOTHED = "smoothed_loss"  # column of train.csv

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Iterable
 
 
-class Command:
+class CommandLine:
     """A command to run: what an error proposes, or the next step.
 
     Args:
@@ -17,7 +17,7 @@ class Command:
             of a list.
 
     Example:
-        str(Command("t2t-datagen", problem="translate_ende", data_dir="my data"))
+        str(CommandLine("t2t-datagen", problem="translate_ende", data_dir="my data"))
         # t2t-datagen --problem=translate_ende --data_dir='my data'
     """
 
@@ -57,7 +57,8 @@ class T2TError(Exception):
     def message(self, usr_dir: str | None = None) -> str:
         """Joins the parts; `usr_dir` is the `--t2t_usr_dir` of commands among them."""
         return "".join(
-            part.message(usr_dir) if isinstance(part, Command | T2TError) else str(part) for part in self.args
+            part.message(usr_dir) if isinstance(part, CommandLine | T2TError) else str(part)
+            for part in self.args
         )
 
 

@@ -25,7 +25,7 @@ from t2t_revival.checkpoints.file import CheckpointNotFoundError, CorruptCheckpo
 from t2t_revival.curve_files import DEV, has_point
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.text_encoder import fingerprint
-from t2t_revival.errors import Command, T2TError
+from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.utils import checked_json
 from t2t_revival.utils.files import atomic_write, is_file_name, lock, writing
@@ -267,7 +267,7 @@ class ModelFolder:
         if self.has_run and self.run.fingerprints != run.fingerprints:
             raise T2TError(
                 f"{self.path} holds a run with another vocabulary: {ANOTHER}, or another --data_dir that ",
-                Command("t2t-datagen", vocab_file=self.vocabulary_files),
+                CommandLine("t2t-datagen", vocab_file=self.vocabulary_files),
                 " makes with your other flags",
             )
 

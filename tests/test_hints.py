@@ -7,14 +7,14 @@ from itertools import pairwise
 from pathlib import Path
 
 from t2t_revival import T2TError, Text2TextProblem, registry
-from t2t_revival.errors import Command
+from t2t_revival.errors import CommandLine
 from tests.support.source_tree import MODULES, parsed
 
 BY_HAND = re.compile(r"\bt2t-[a-z-]+ (--\w+=\S* )*--\w+=$")  # what stands before a value that is filled in
 
 
 def test_what_is_quoted_and_what_is_left_out() -> None:
-    command = Command(
+    command = CommandLine(
         "t2t-x", a="it's", b=Path("a b"), c=None, d="", e=False, f=True, g=0, h=[], i=["x y", "z"], j="~/z"
     )
     line = str(command)

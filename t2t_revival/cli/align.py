@@ -34,7 +34,7 @@ from t2t_revival.decoding.alignment_heads import all_heads
 from t2t_revival.decoding.options import PHARAOH
 from t2t_revival.decoding.outputs import ResultFormat, to_bytes
 from t2t_revival.decoding.resumable import naming, origin_of
-from t2t_revival.errors import Command, T2TError
+from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.model_folder import ModelFolder, Run
 from t2t_revival.problems.problem import DEV, TRAIN
 from t2t_revival.utils.files import check_writable
@@ -168,7 +168,9 @@ def _choose(
         print(f"it finds {1 - rate:.1%} of the links of pieces that are each other's best translation")
     else:
         print(f"alignment error rate {rate:.4f} of the {len(pairs):,} pairs it was chosen by")
-    print(f"next: {Command('t2t-decoder', **run_flags.named(values), decode_hparams='alignments=pharaoh')}")
+    print(
+        f"next: {CommandLine('t2t-decoder', **run_flags.named(values), decode_hparams='alignments=pharaoh')}"
+    )
 
 
 def _shards(values: flags.FlagValues, output_dir: Path, run: Run) -> SplitData:

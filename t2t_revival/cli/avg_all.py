@@ -21,7 +21,7 @@ from t2t_revival.checkpoints.directory import Checkpoint, list_checkpoints
 from t2t_revival.checkpoints.selection import BEST, NEWEST, candidates, mark_average
 from t2t_revival.cli.support import command, problem_flags, run_flags, tensorflow_setup, wait_flags
 from t2t_revival.cli.support.messages import say, say_skipped, warn_of_corruption, warn_of_skipped
-from t2t_revival.errors import Command, T2TError
+from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.evaluation.checkpoint_evaluation import (
     Evaluation,
     Evaluations,
@@ -120,7 +120,7 @@ def _average(values: flags.FlagValues) -> None:
         where["checkpoint"] = str(path)
     if run.problem not in registry.list_problems():
         where["t2t_usr_dir"] = "YOUR_PACKAGE"
-    print(f"next: {Command('t2t-decoder', **where)}")
+    print(f"next: {CommandLine('t2t-decoder', **where)}")
 
 
 def _choose_default(values: flags.FlagValues, output_dir: Path, run: Run, average: Checkpoint) -> None:
@@ -229,7 +229,7 @@ def _sliding_averages(values: flags.FlagValues) -> None:
             + ": give a lower --n, or --wait_minutes while it is trained"
         )
     print(f"{_count(made, 'average')} of {_count(count, 'checkpoint')}")
-    print(f"next: {Command('t2t-eval', output_dir=folder, t2t_usr_dir=values.t2t_usr_dir)}")
+    print(f"next: {CommandLine('t2t-eval', output_dir=folder, t2t_usr_dir=values.t2t_usr_dir)}")
 
 
 def _count(number: int, kind: str) -> str:

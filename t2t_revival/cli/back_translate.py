@@ -17,7 +17,7 @@ from t2t_revival.cli.support.text_files import STANDARD_STREAM
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.shards import Shard
 from t2t_revival.decoding.trained_models import TrainedModel, load_translator
-from t2t_revival.errors import Command, T2TError
+from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.model_folder import ModelFolder, Run
 from t2t_revival.problems.reversed import one_way
 
@@ -163,13 +163,13 @@ def _decode(values: flags.FlagValues, corpus: BackTranslation, shard: Shard) -> 
         corpus.decode(translator, shard, bar.update, say)
 
 
-def _next(values: flags.FlagValues, corpus: BackTranslation) -> Command:
+def _next(values: flags.FlagValues, corpus: BackTranslation) -> CommandLine:
     """The command that makes data of the corpus and of another one, which only the user knows."""
     name = corpus.problem.name
     forward = (
         name.removesuffix(registry.REVERSED) if corpus.problem.was_reversed else name + registry.REVERSED
     )
-    return Command(
+    return CommandLine(
         "t2t-datagen",
         problem="PROBLEM" if one_way(type(corpus.problem)) else forward,
         data_source=f"parallel=FOLDER,back={corpus.folder}",

@@ -17,7 +17,7 @@ from typing import BinaryIO, NamedTuple
 
 import google_crc32c
 
-from t2t_revival.errors import Command, T2TError
+from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.utils.files import atomic_write
 
 CRC_MASK_DELTA = 0xA282EAD8  # TFRecord's
@@ -143,15 +143,15 @@ class CorruptShardError(T2TError):
         super().__init__(f"{path}: truncated or corrupt at byte {byte}; ", *remedy(path))
 
 
-def remedy(path: Path) -> tuple[str, Command]:
+def remedy(path: Path) -> tuple[str, CommandLine]:
     """Returns the end of an error's message: the command that makes a shard again."""
     name, *_ = path.name.rsplit("-", 4)  # NAME-SPLIT-00000-of-00001
     return "to make this shard again, run ", remake(name, path.parent)
 
 
-def remake(name: str, data_dir: Path) -> Command:
+def remake(name: str, data_dir: Path) -> CommandLine:
     """The command that makes missing or corrupt files of data whose metadata is valid."""
-    return Command("t2t-datagen", problem=name, data_dir=data_dir)
+    return CommandLine("t2t-datagen", problem=name, data_dir=data_dir)
 
 
 def _examples(file: BinaryIO, path: Path) -> Iterator[bytes]:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from t2t_revival.data.word_alignment import Link
-from t2t_revival.errors import Command, T2TError
+from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.utils import checked_json
 from t2t_revival.utils.files import writing
@@ -54,14 +54,14 @@ class AlignmentHeads:
         """
         path = output_dir / FILE_NAME
         if path.exists():
-            return cls._load(path, Command("t2t-align", output_dir=output_dir, choose_heads=True))
+            return cls._load(path, CommandLine("t2t-align", output_dir=output_dir, choose_heads=True))
         if hparams.guided_alignment_weight:
             layer, head = hparams.guided_head
             return cls(layer + 1, (head + 1,), shifted=True, share=GUIDED_SHARE, null=True)
         return None
 
     @classmethod
-    def _load(cls, path: Path, choosing: Command) -> AlignmentHeads:
+    def _load(cls, path: Path, choosing: CommandLine) -> AlignmentHeads:
         stored = checked_json.load(path, f"run {choosing}")
         try:
             known = {field.name: stored[field.name] for field in fields(cls)}

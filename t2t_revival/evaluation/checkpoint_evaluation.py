@@ -27,7 +27,7 @@ from t2t_revival.checkpoints.file import (
     fingerprint,
 )
 from t2t_revival.checkpoints.selection import NAMES, NEWEST, candidates, select_checkpoint
-from t2t_revival.curve_files import DEV, read_curve
+from t2t_revival.curve_files import DEV, Scores, read_curve
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.decoded import main_metric, tokenizer_setting
 from t2t_revival.metrics.metric import LOSS, main_score, metric_of
@@ -37,12 +37,11 @@ from t2t_revival.utils.files import atomic_write, text_lines
 
 if TYPE_CHECKING:
     from t2t_revival.problems.text_problems import Text2TextProblem
-    from t2t_revival.training.events import Scores
 
 LABELS = ("step", "checkpoint", "weights", "settings")  # all other columns are scores
 LEAST_SCORE = 1.0  # lower values of BLEU or F1 do not tell models apart
 MOST_COMPARED = 10  # checkpoints; each bootstrap takes about a second
-ScoreCheckpoint = Callable[[Path], tuple["Scores", list[str]]]  # `CheckpointScores`, or a function like it
+ScoreCheckpoint = Callable[[Path], tuple[Scores, list[str]]]  # `CheckpointScores`, or a function like it
 
 
 @dataclass(frozen=True)

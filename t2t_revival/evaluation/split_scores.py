@@ -13,6 +13,7 @@ import keras
 from keras import ops
 
 from t2t_revival.checkpoints.directory import restore_weights
+from t2t_revival.curve_files import Scores
 from t2t_revival.data.evaluation_batches import EvaluationBatch, evaluation_batches
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.decoding.options import JAX, DecodeHParams
@@ -24,7 +25,6 @@ from t2t_revival.metrics.metric import metric_of
 from t2t_revival.model import Transformer
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.problems.text_problems import Text2TextProblem
-from t2t_revival.training.events import Scores
 from t2t_revival.utils.jax_program import JaxProgram
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from t2t_revival.checkpoints import best
 from t2t_revival.checkpoints import directory as checkpoints
-from t2t_revival.curve_files import DEV, SMOOTHED, TRAIN, cell, comparable_rows
+from t2t_revival.curve_files import DEV, SMOOTHED, TRAIN, Scores, cell, comparable_rows
 from t2t_revival.errors import T2TError
 from t2t_revival.metrics.metric import main_score, metric_of
 from t2t_revival.training.curves import Curves
@@ -27,7 +27,6 @@ from t2t_revival.training.events import (
     NoteEvent,
     OnEvent,
     SavedEvent,
-    Scores,
     StepEvent,
 )
 from t2t_revival.training.lora import merged

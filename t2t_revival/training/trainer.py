@@ -14,6 +14,7 @@ import numpy as np
 from t2t_revival.checkpoints import best
 from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.checkpoints.file import CorruptCheckpointError
+from t2t_revival.curve_files import Scores
 from t2t_revival.data.batching import TrainingBatches
 from t2t_revival.data.iterator_state import IteratorState
 from t2t_revival.data.records import SplitData
@@ -23,7 +24,7 @@ from t2t_revival.hparams import HParams
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.training.compile import build_model, compile_model
 from t2t_revival.training.engines.engine import Engine, accumulation
-from t2t_revival.training.events import EARLY, NoteEvent, OnEvent, Scores, ignore_event
+from t2t_revival.training.events import EARLY, NoteEvent, OnEvent, ignore_event
 from t2t_revival.training.model import TrainingTransformer
 from t2t_revival.training.monitor import Evaluate, Monitor
 from t2t_revival.training.run_config import RunConfig
