@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from t2t_revival import registry
+from t2t_revival import registration
 from t2t_revival.data.metadata import Metadata
 from t2t_revival.data.records import SplitData
 from t2t_revival.data.vocabulary import Vocabularies
@@ -66,7 +66,7 @@ class ReversedProblem(Text2TextProblem):
     @property
     def name(self) -> str:
         """The name of the forward problem and `_rev`."""
-        return f"{self._forward.name}{registry.REVERSED}"
+        return f"{self._forward.name}{registration.REVERSED}"
 
     @property
     def approx_vocab_size(self) -> int:

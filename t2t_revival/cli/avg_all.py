@@ -21,7 +21,7 @@ from t2t_revival.checkpoints.directory import Checkpoint, list_checkpoints
 from t2t_revival.checkpoints.selection import BEST, NEWEST, candidates, mark_average
 from t2t_revival.cli.support import command, problem_flags, run_flags, tensorflow_setup, wait_flags
 from t2t_revival.cli.support.messages import say, say_skipped, warn_of_corruption, warn_of_skipped
-from t2t_revival.errors import T2TError
+from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.evaluation.checkpoint_evaluation import (
     Evaluation,
     Evaluations,
@@ -30,7 +30,6 @@ from t2t_revival.evaluation.checkpoint_evaluation import (
     evaluation_settings,
     run_metric,
 )
-from t2t_revival.hints import command_line
 from t2t_revival.model_folder import ModelFolder, Run
 from t2t_revival.problems.problem import DEV
 from t2t_revival.problems.text_problems import Text2TextProblem
@@ -121,7 +120,7 @@ def _average(values: flags.FlagValues) -> None:
         where["checkpoint"] = str(path)
     if run.problem not in registry.list_problems():
         where["t2t_usr_dir"] = "YOUR_PACKAGE"
-    print(f"next: {command_line('t2t-decoder', **where)}")
+    print(f"next: {CommandLine('t2t-decoder', **where)}")
 
 
 def _choose_default(values: flags.FlagValues, output_dir: Path, run: Run, average: Checkpoint) -> None:
@@ -136,7 +135,7 @@ def _choose_default(values: flags.FlagValues, output_dir: Path, run: Run, averag
         settings = evaluation_settings(ModelFolder(output_dir), problem, DEV, data_dir, SENTENCES)
     except T2TError as error:
         mark_average(output_dir, average.step, is_worse=False)
-        say(f"the average is the default without a score on dev: {error}")
+        say(f"the average is the default without a score on dev: {error.message(values.t2t_usr_dir)}")
         return
     tensorflow_setup.load_backend(values)
     best = _score(output_dir, problem, data_dir, average, Evaluations(output_dir, DEV, settings))
@@ -230,7 +229,7 @@ def _sliding_averages(values: flags.FlagValues) -> None:
             + ": give a lower --n, or --wait_minutes while it is trained"
         )
     print(f"{_count(made, 'average')} of {_count(count, 'checkpoint')}")
-    print(f"next: {command_line('t2t-eval', output_dir=folder, t2t_usr_dir=values.t2t_usr_dir)}")
+    print(f"next: {CommandLine('t2t-eval', output_dir=folder, t2t_usr_dir=values.t2t_usr_dir)}")
 
 
 def _count(number: int, kind: str) -> str:

@@ -30,8 +30,7 @@ from t2t_revival.decoding.trained_models import TrainedModel, load_translator, o
 from t2t_revival.distillation.comparison import GREEDY, STUDENT, TEACHER, make_table, measure
 from t2t_revival.distillation.student_data import make_student_data, student_data_dir
 from t2t_revival.distillation.teacher_outputs import TeacherOutputs, read_pairs
-from t2t_revival.errors import T2TError
-from t2t_revival.hints import command_line
+from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.model_folder import ModelFolder, Run
 from t2t_revival.problems.problem import TRAIN
 from t2t_revival.utils import checked_json
@@ -198,7 +197,7 @@ def _decode(values: flags.FlagValues, outputs: TeacherOutputs) -> None:
         outputs.decode(translator, shard, bar.update, say)
     if shard.count > 1:
         rest = {**_given(values, *DECODING, "t2t_usr_dir"), "distilled_dir": outputs.folder}
-        training = command_line("t2t-distill", **rest, hparams_set="student_base", output_dir="STUDENT")
+        training = CommandLine("t2t-distill", **rest, hparams_set="student_base", output_dir="STUDENT")
         say(f"next, when all {shard.count} workers are done: {training}")
 
 
@@ -225,7 +224,7 @@ def _train_student(values: flags.FlagValues, teachers: list[TrainedModel], run: 
     if list_checkpoints(output_dir)[-1].step not in [average.step for average in list_averaged(output_dir)]:
         average_latest(output_dir, hparams.average_checkpoints, on_damaged=warn_of_corruption, on_note=say)
     _compare(values, outputs, TrainedModel.select(ModelFolder(output_dir), None, warn_of_corruption))
-    print(f"next: {command_line('t2t-decoder', output_dir=output_dir, t2t_usr_dir=values.t2t_usr_dir)}")
+    print(f"next: {CommandLine('t2t-decoder', output_dir=output_dir, t2t_usr_dir=values.t2t_usr_dir)}")
 
 
 def _make_data(values: flags.FlagValues, outputs: TeacherOutputs, vocabularies: list[Path]) -> None:

@@ -21,7 +21,7 @@ from t2t_revival.cli.support import (
 )
 from t2t_revival.cli.support.messages import duration, say, say_skipped
 from t2t_revival.decoding.options import FLOAT32, TENSORFLOW, DecodeHParams
-from t2t_revival.errors import T2TError
+from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.evaluation.checkpoint_evaluation import (
     Evaluation,
     Evaluations,
@@ -32,7 +32,6 @@ from t2t_revival.evaluation.checkpoint_evaluation import (
     evaluation_settings,
     run_metric,
 )
-from t2t_revival.hints import command_line
 from t2t_revival.metrics.metric import metric_of
 from t2t_revival.model_folder import ModelFolder, Run
 from t2t_revival.problems.problem import DEV, TEST
@@ -192,7 +191,7 @@ def _print_next(values: flags.FlagValues, output_dir: Path, best: Evaluation) ->
         "t2t_usr_dir": values.t2t_usr_dir,
         "eval_use_test_set": values.eval_use_test_set,
     }
-    print(f"next: {command_line('t2t-decoder', **where)}")
+    print(f"next: {CommandLine('t2t-decoder', **where)}")
 
 
 if __name__ == "__main__":

@@ -25,13 +25,12 @@ from t2t_revival.cli.support.text_files import (
 )
 from t2t_revival.decoding.outputs import ResultFormat, to_bytes
 from t2t_revival.decoding.trained_models import load_translator
-from t2t_revival.errors import T2TError
+from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.evaluation import reranking
 from t2t_revival.evaluation.bleu_tuning import Table
 from t2t_revival.evaluation.decoded import scoring_command
 from t2t_revival.evaluation.nbest import NBest
 from t2t_revival.evaluation.reranking import RescoringModel
-from t2t_revival.hints import command_line
 from t2t_revival.metrics.bleu import CorpusScore, chrf_score, sacrebleu_score
 from t2t_revival.utils.files import check_writable, is_special
 
@@ -217,7 +216,7 @@ def _tune(
     print(_gain(first, tuned, len(references)))
     before, after = (chrf_score(lines, references).score for lines in (firsts, chosen))
     print(f"chrF2 {before:.2f} before, {after:.2f} after; {tuned.signature}")
-    following = command_line(
+    following = CommandLine(
         "t2t-rerank",
         nbest="NBEST",
         source="SOURCE",

@@ -16,8 +16,7 @@ from t2t_revival.cli.support.messages import ProgressBar, say, say_skipped
 from t2t_revival.cli.support.text_files import check_outputs, named_files, read_flag
 from t2t_revival.decoding.checkpoint_translations import CheckpointTranslations
 from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.errors import T2TError
-from t2t_revival.hints import command_line
+from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.model_folder import ModelFolder
 
 USAGE = """
@@ -87,7 +86,7 @@ def _translate_all(values: flags.FlagValues) -> None:
         )
     print(f"{len(steps)} translations of {len(lines):,} lines in {folder}, steps {steps[0]} to {steps[-1]}")
     if is_text:
-        print(f"next: {command_line('t2t-bleu', translations_dir=folder, reference='REFERENCE')}")
+        print(f"next: {CommandLine('t2t-bleu', translations_dir=folder, reference='REFERENCE')}")
 
 
 def _translate(values: flags.FlagValues, model_dir: Path, translations: CheckpointTranslations) -> list[int]:

@@ -16,7 +16,7 @@ import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,16 +26,7 @@ from apache_beam.options.pipeline_options import PipelineOptions, StandardOption
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.runners.runner import PipelineState
 
-from t2t_revival.data.base_source import Rows
-from t2t_revival.data.vocabulary import Vocabularies
-from t2t_revival.data.workers import (
-    Folders,
-    PackedRows,
-    ShardTask,
-    StoppedError,
-    WorkerContext,
-    make_shard,
-)
+from t2t_revival.data.workers import Folders, OnPairs, PackedMaker, ShardMaker, ShardTask, StoppedError
 from t2t_revival.errors import T2TError, did_you_mean
 from t2t_revival.utils import checked_json
 
@@ -61,7 +52,11 @@ class BeamShardRunner:
     """
 
     def __init__(self, runner: str, options: Sequence[str] = ()) -> None:
-        self._runner = _runner_name(runner)
+        known = {name.lower(): name for name in StandardOptions.KNOWN_RUNNER_NAMES}
+        name = known.get(runner.lower()) or known.get(f"{runner.lower()}runner")
+        if not name:
+            raise T2TError(f"--runner: {did_you_mean(runner, known.values(), 'runner')}")
+        self._runner = name  # as Beam spells it
         self._flags = [*(f"--{option.removeprefix('--')}" for option in options), f"--runner={self._runner}"]
         if self._runner == DATAFLOW and not importlib.util.find_spec("apitools"):
             raise T2TError(f'--runner={DATAFLOW} needs more packages: pip install "apache-beam[gcp]"')
@@ -69,12 +64,7 @@ class BeamShardRunner:
         self._pipeline()
 
     def __call__(
-        self,
-        tasks: list[ShardTask],
-        rows: Rows,
-        vocabularies: Vocabularies,
-        folders: Folders,
-        on_pairs: Callable[[int], None],
+        self, tasks: Sequence[ShardTask], maker: ShardMaker, folders: Folders, on_pairs: OnPairs
     ) -> None:
         """Makes shards as `workers.make_shards`; progress advances by whole shards.
 
@@ -84,8 +74,8 @@ class BeamShardRunner:
         if not tasks:
             return
         files = JobFiles(Folders(folders.shards.absolute(), folders.work.absolute()), uuid.uuid4().hex)
-        paths = [vocabulary.path.absolute() for vocabulary in vocabularies.all]
-        worker = MakeShard(files, PackedRows.of(rows), paths)
+        paths = [path.absolute() for path in maker.vocabulary_files]
+        worker = MakeShard(files, PackedMaker.of(ShardMaker(maker.rows, paths)))
         pipeline = self._pipeline()
         _ = pipeline | "Tasks" >> beam.Create(tasks) | "MakeShards" >> beam.ParDo(worker)
         job = Job(pipeline, self._runner)
@@ -121,15 +111,6 @@ class BeamShardRunner:
             return beam.Pipeline(runner, options=PipelineOptions(self._flags))
         except (ValueError, ImportError, AttributeError) as error:
             raise T2TError(f"--runner={self._runner}: {_one_line(error)}") from error
-
-
-def _runner_name(runner: str) -> str:
-    """Returns Beam's spelling of a runner's name; like Beam, accepts short names and any case."""
-    known = {name.lower(): name for name in StandardOptions.KNOWN_RUNNER_NAMES}
-    lower = runner.lower()
-    if name := known.get(lower) or known.get(f"{lower}runner"):
-        return name
-    raise T2TError(f"--runner: {did_you_mean(runner, known.values(), 'runner')}")
 
 
 @dataclass(frozen=True)
@@ -194,17 +175,15 @@ class JobFiles:
 class MakeShard(beam.DoFn):
     """Makes the shard of each task."""
 
-    def __init__(self, files: JobFiles, rows: PackedRows, vocabularies: list[Path]) -> None:
-        self._files, self._packed_rows, self._vocabulary_paths = files, rows, vocabularies
-        self._rows: Rows
-        self._vocabularies: Vocabularies
+    def __init__(self, files: JobFiles, packed: PackedMaker) -> None:
+        self._files, self._packed = files, packed
+        self._maker: ShardMaker
 
     def setup(self) -> None:
         """Opens what it needs, once per worker; raises T2TError if the work folder is not visible."""
         if not self._files.folders.work.is_dir():
             raise T2TError(f"{socket.gethostname()} cannot find {self._files.folders.work}: {SHARED_FOLDERS}")
-        self._rows = self._packed_rows.open()
-        self._vocabularies = Vocabularies.open(self._vocabulary_paths)
+        self._maker = self._packed.open()
 
     def process(self, task: ShardTask) -> None:
         """Makes a shard. Errors that the user must fix are written for the launcher, not tried again."""
@@ -224,7 +203,7 @@ class MakeShard(beam.DoFn):
             return
         with tempfile.TemporaryDirectory(prefix="attempt-", dir=folders.work) as folder:
             own = Folders(Path(folder), Path(folder))
-            make_shard(task, WorkerContext(self._rows, self._vocabularies, own, self._files.check_wanted))
+            self._maker.make(task, own, self._files.check_wanted)
             own.shard(task).replace(folders.shard(task))
             own.counts(task).replace(folders.counts(task))
 

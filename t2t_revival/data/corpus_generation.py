@@ -37,9 +37,9 @@ from t2t_revival.data.mixture import Corpus
 from t2t_revival.data.origin_check import REMEDY, check_origins
 from t2t_revival.data.records import fault, remove_temporary
 from t2t_revival.data.statistical_alignment import align_corpus, check_installed
-from t2t_revival.data.vocabulary import TextEncoder, Vocabularies
+from t2t_revival.data.vocabulary import TextEncoder
 from t2t_revival.data.vocabulary.text_encoder import fingerprint
-from t2t_revival.data.workers import Folders, ShardRunner, ShardTask
+from t2t_revival.data.workers import Folders, ShardMaker, ShardRunner, ShardTask
 from t2t_revival.errors import T2TError
 from t2t_revival.utils import checked_json
 from t2t_revival.utils.files import atomic_write
@@ -183,7 +183,7 @@ class CorpusGeneration:
             self._folders.work.mkdir(exist_ok=True)
             self._plan.save(self._folders.work / "plan.json")
 
-    def make(self, vocabularies: Vocabularies, shard_runner: ShardRunner) -> None:
+    def make(self, vocabularies: Sequence[Path], shard_runner: ShardRunner) -> None:
         """Makes the missing files."""
         self.make_missing_shards(vocabularies, shard_runner)
         self.write_missing_references()
@@ -237,7 +237,7 @@ class CorpusGeneration:
             with atomic_write(self._alignments_file) as file:
                 file.writelines(f"{line}\n".encode() for line in lines)
 
-    def make_missing_shards(self, vocabularies: Vocabularies, shard_runner: ShardRunner) -> None:
+    def make_missing_shards(self, vocabularies: Sequence[Path], shard_runner: ShardRunner) -> None:
         """Makes the shards that are missing or faulty."""
         faulty, total = self.faulty_shards(), sum(self.plan.pairs.values())
         for task, reason in faulty.items():
@@ -253,7 +253,7 @@ class CorpusGeneration:
         def on_pairs(done: int) -> None:
             self._progress("pairs", valid + done, total)
 
-        shard_runner(list(faulty), self.kept_rows(), vocabularies, self._folders, on_pairs)
+        shard_runner(list(faulty), ShardMaker(self.kept_rows(), vocabularies), self._folders, on_pairs)
 
     def faulty_shards(self) -> dict[ShardTask, str]:
         """Returns the shards that are missing, corrupt or without known counts, each with the reason."""

@@ -34,7 +34,7 @@ from t2t_revival.data.metadata import (
 from t2t_revival.data.mixture import SUFFIXES, Corpus, Mixture
 from t2t_revival.data.records import remove_temporary
 from t2t_revival.data.tags import symbol
-from t2t_revival.data.vocabulary import Vocabularies, open_vocabulary
+from t2t_revival.data.vocabulary import open_vocabulary
 from t2t_revival.data.vocabulary.extension import no_symbols
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary, as_piece
 from t2t_revival.data.vocabulary_step import VocabularyStep
@@ -249,18 +249,18 @@ def _cleaned_after_failure(
         raise
 
 
-def _vocabularies(step: VocabularyStep, made: Metadata | None) -> Vocabularies:
-    """Returns the vocabularies of data that was made, or begins data with new ones.
+def _vocabularies(step: VocabularyStep, made: Metadata | None) -> list[Path]:
+    """Returns the files of the vocabularies of data that was made, or begins data with new ones.
 
     New ones are moved to their own names after the plans are written: a failure before that does not bind the
     data_dir to a source or a vocabulary size.
     """
     known, data_dir = made.vocabularies if made else [], step.data_dir
     if made and known and all((data_dir / file.name).exists() for file in known):
-        found = Vocabularies.open(check_vocabularies(data_dir, made))
+        paths = check_vocabularies(data_dir, made)
         for corpus in step.corpora:
-            corpus.begin(found.all)
-        return found
+            corpus.begin([open_vocabulary(path) for path in paths])
+        return paths
     step.work_dir.mkdir(exist_ok=True)
     new = step.make([file.size for file in known])
     for old, vocabulary in zip(known, new, strict=False):
@@ -271,7 +271,7 @@ def _vocabularies(step: VocabularyStep, made: Metadata | None) -> Vocabularies:
             )
     for corpus in step.corpora:
         corpus.begin(new)
-    return Vocabularies.open([each.path.replace(data_dir / each.path.name) for each in new])
+    return [each.path.replace(data_dir / each.path.name) for each in new]
 
 
 def _lasting_name(spec: DataSpec, corpora: Iterable[CorpusGeneration]) -> str:

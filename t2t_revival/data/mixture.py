@@ -153,13 +153,11 @@ def parse(data_source: str) -> Mixture:
         return Mixture((Corpus("", data_source),))
     path = Path(data_source).expanduser()
     try:
-        return _load(path) if data_source.endswith(SUFFIXES) else _parse_list(data_source)
+        if data_source.endswith(SUFFIXES):
+            return _load(path)
+        return Mixture(tuple(_parse_part(part.strip()) for part in data_source.split(",")))
     except T2TError as error:
         raise T2TError(f"--data_source={data_source}: {error}") from error
-
-
-def _parse_list(text: str) -> Mixture:
-    return Mixture(tuple(_parse_part(part.strip()) for part in text.split(",")))
 
 
 def _parse_part(part: str) -> Corpus:
@@ -206,6 +204,12 @@ def _corpora(where: str, entry: Any, folder: Path) -> Iterator[Corpus]:
     source = entry["source"]
     if source not in NAMED and not source.startswith(LIBRARIES):
         source = str(folder / os.path.expanduser(source))
+    languages = None
+    if "languages" in entry:
+        source_lang, _, target_lang = entry["languages"].partition("-")
+        if not (source_lang and target_lang):
+            raise T2TError(f"{where}: languages is {entry['languages']!r}, not SOURCE-TARGET such as en-de")
+        languages = source_lang, target_lang
     name = entry.get("name") or _name_of(source)
     both = entry.get("both_directions", False)
     forward = Corpus(
@@ -213,7 +217,7 @@ def _corpora(where: str, entry: Any, folder: Path) -> Iterator[Corpus]:
         source,
         weight=float(entry["weight"]) if "weight" in entry else None,
         limit=entry.get("limit", 0),
-        languages=_languages(where, entry),
+        languages=languages,
     )
     if forward.limit < 0:
         raise T2TError(f"{where}: limit is {forward.limit}, not a number of pairs")
@@ -224,15 +228,6 @@ def _corpora(where: str, entry: Any, folder: Path) -> Iterator[Corpus]:
     half = None if forward.weight is None else forward.weight / 2
     for suffix, tag, swapped in zip(("", REVERSE), tags, (False, True), strict=True):
         yield dataclasses.replace(forward, name=name + suffix, weight=half, tag=tag, swapped=swapped)
-
-
-def _languages(where: str, entry: dict[str, Any]) -> tuple[str, str] | None:
-    if "languages" not in entry:
-        return None
-    source, _, target = entry["languages"].partition("-")
-    if not (source and target):
-        raise T2TError(f"{where}: languages is {entry['languages']!r}, not SOURCE-TARGET such as en-de")
-    return source, target
 
 
 def _tags(where: str, value: Any, both: bool) -> list[str]:

@@ -1,6 +1,6 @@
 """Parallel making of shards: one task per shard, in one pool of processes.
 
-`make_shard`, which runs one task, also serves `data.beam`, which does the same on other machines.
+`ShardMaker` runs one task; another `ShardRunner` may have it do so on other machines.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ import random
 import signal
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from itertools import islice
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, Protocol
 
-from t2t_revival import registry
+from t2t_revival import registration
 from t2t_revival.data.adapters import origin
-from t2t_revival.data.base_source import Rows
+from t2t_revival.data.base_source import TRAIN, Rows
 from t2t_revival.data.cleaning import has_empty_side
 from t2t_revival.data.example_format import encode_example
 from t2t_revival.data.metadata import SplitCounts
@@ -85,36 +85,103 @@ class Folders:
         return self.work / f"{task.file_name}.json"
 
 
+OnPairs = Callable[[int], None]
+
+
 @dataclass(frozen=True)
-class WorkerContext:
-    """A worker's rows, vocabularies, folders and callback."""
+class ShardMaker:
+    """Makes shards from rows, in any process: it can be packed.
+
+    Attributes:
+        rows: those of which the shards have ranges.
+        vocabulary_files: of both sides, or of each.
+    """
 
     rows: Rows
-    vocabularies: Vocabularies
-    folders: Folders
-    on_encoded: Callable[[int], None]  # called with a number of encoded pairs; may raise StoppedError
+    vocabulary_files: Sequence[Path]
+
+    @cached_property
+    def _vocabularies(self) -> Vocabularies:
+        return Vocabularies.open(self.vocabulary_files)
+
+    def make(self, task: ShardTask, folders: Folders, on_encoded: OnPairs) -> None:
+        """Writes one shard, then its counts. The examples of a train shard are shuffled.
+
+        `on_encoded` is called with numbers of encoded pairs, and may raise StoppedError.
+
+        Raises:
+            T2TError: the source cannot be read; a StoppedError if the generation was stopped.
+        """
+        examples: list[bytes] = []
+        counts = self._encode(task, examples, on_encoded)
+        if task.split == TRAIN:
+            random.Random(f"{SEED} {task.file_name}").shuffle(examples)
+        path = folders.shard(task)
+        with writing(path, "free disk space; the same command goes on"):
+            write_shard(path, examples)
+        counts = dataclasses.replace(counts, shard_bytes=(path.stat().st_size,))
+        checked_json.save(folders.counts(task), dataclasses.asdict(counts))
+
+    def _encode(self, task: ShardTask, examples: list[bytes], on_encoded: OnPairs) -> SplitCounts:
+        """Appends the serialised examples of a task to `examples` and returns their counts."""
+        lengths: Counter[int] = Counter()
+        source_tokens = target_tokens = read = 0
+        rows = self.rows.rows(task.split, task.start, task.stop)
+        while chunk := list(islice(rows, CHUNK)):
+            kept = [row for row in chunk if not has_empty_side(row.source, row.target)]
+            sides = (
+                vocabulary.encode_batch([row[:2][side] for row in kept])
+                for side, vocabulary in enumerate(self._vocabularies)
+            )
+            for inputs, targets, row in zip(*sides, kept, strict=True):
+                links = None
+                if row.alignment is not None:
+                    words = parse_pharaoh(row.alignment).possible
+                    links = token_links(words, self._vocabularies, row[:2], (inputs, targets))
+                examples.append(encode_example([*inputs, EOS], [*targets, EOS], row.weight, links))
+                source_tokens += len(inputs) + 1
+                target_tokens += len(targets) + 1
+                lengths[max(len(inputs), len(targets)) + 1] += 1
+            read += len(chunk)
+            on_encoded(len(chunk))
+        on_encoded(task.pairs - read)  # of which cleaning drops
+        by_length = dict(sorted(lengths.items()))
+        return SplitCounts(len(examples), task.pairs - len(examples), source_tokens, target_tokens, by_length)
+
+
+class ShardRunner(Protocol):
+    """Makes shards, in processes on this machine or elsewhere."""
+
+    def __call__(
+        self, tasks: Sequence[ShardTask], maker: ShardMaker, folders: Folders, on_pairs: OnPairs
+    ) -> None:
+        """Makes shards; calls `on_pairs` with the number of pairs done so far.
+
+        Raises:
+            T2TError: the source cannot be read, or a worker died.
+        """
 
 
 @dataclass(frozen=True)
-class PackedRows:
-    """Pickled rows of a source, and the user's package that must be imported before they are unpickled."""
+class PackedMaker:
+    """A pickled `ShardMaker`, and the user's package that must be imported before it is unpickled."""
 
     usr_dir: str | None
     content: bytes
 
     @classmethod
-    def of(cls, rows: Rows) -> PackedRows:
-        """Pickles rows; raises T2TError if they cannot be pickled, for example because of an open file."""
-        source = type(origin(rows))
+    def of(cls, maker: ShardMaker) -> PackedMaker:
+        """Pickles a maker; raises T2TError if that is impossible, for example because of an open file."""
+        source = type(origin(maker.rows))
         module = source.__module__
         try:
-            content = pickle.dumps(rows)
+            content = pickle.dumps(maker)
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             raise T2TError(
                 f"{module}.{source.__name__}: cannot be pickled for the processes that make shards "
                 f"({error}); keep names and numbers in it, and open files in `pairs`"
             ) from error
-        return cls(registry.usr_dir(module.partition(".")[0]), content)
+        return cls(registration.usr_dir(module.partition(".")[0]), content)
 
     @property
     def died(self) -> str:
@@ -126,10 +193,10 @@ class PackedRows:
             'class to a module of its own, or generate data under `if __name__ == "__main__":`;'
         )
 
-    def open(self) -> Rows:
-        """Unpickles the rows, after importing the user's package that their source is of."""
+    def open(self) -> ShardMaker:
+        """Unpickles the maker, after importing the user's package that its source is of."""
         if self.usr_dir and Path(self.usr_dir).name not in sys.modules:
-            registry.import_usr_dir(self.usr_dir)
+            registration.import_usr_dir(self.usr_dir)
         return pickle.loads(self.content)
 
 
@@ -152,38 +219,21 @@ class SharedCounter:
             self.pairs.value += pairs
 
 
-ShardRunner = Callable[[list[ShardTask], Rows, Vocabularies, Folders, Callable[[int], None]], None]
-"""Makes shards; called as `make_shards`."""
-
-_worker_context: Callable[[], WorkerContext]
+_make_shard: Callable[[ShardTask], None]  # of a worker process
 
 
-def make_shards(
-    tasks: list[ShardTask],
-    rows: Rows,
-    vocabularies: Vocabularies,
-    folders: Folders,
-    on_pairs: Callable[[int], None],
-) -> None:
-    """Makes shards in parallel, in at most one process per core.
-
-    `on_pairs` is called with the number of pairs done so far.
-
-    Raises:
-        T2TError: the source cannot be read, or a worker process died.
-    """
+def make_shards(tasks: Sequence[ShardTask], maker: ShardMaker, folders: Folders, on_pairs: OnPairs) -> None:
+    """Makes shards in parallel, in at most one process per core; a `ShardRunner`."""
     pairs = sum(task.pairs for task in tasks)
     workers = min(cores(), len(tasks), math.ceil(pairs / PAIRS_PER_WORKER))
     processes = multiprocessing.get_context("forkserver")
     counter = SharedCounter(processes.Event(), processes.Value("q", 0))
     if workers > 1:
-        paths = [vocabulary.path for vocabulary in vocabularies.all]
-        start = (PackedRows.of(rows), paths, folders, counter)
+        start = (PackedMaker.of(maker), folders, counter)
         _run_pool(tasks, start, workers, processes, lambda: on_pairs(counter.pairs.value))
         return
-    context = WorkerContext(rows, vocabularies, folders, counter)
     for task in tasks:
-        make_shard(task, context)
+        maker.make(task, folders, counter)
         on_pairs(counter.pairs.value)
 
 
@@ -193,8 +243,8 @@ def cores() -> int:
 
 
 def _run_pool(
-    tasks: list[ShardTask],
-    start: tuple[PackedRows, list[Path], Folders, SharedCounter],
+    tasks: Sequence[ShardTask],
+    start: tuple[PackedMaker, Folders, SharedCounter],
     workers: int,
     processes: Any,
     on_poll: Callable[[], None],
@@ -256,62 +306,17 @@ def _interruptions_blocked() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
-def _start_worker(
-    rows: PackedRows, vocabularies: list[Path], folders: Folders, counter: SharedCounter
-) -> None:
+def _start_worker(packed: PackedMaker, folders: Folders, counter: SharedCounter) -> None:
     """Prepares a worker process, which leaves signals to its parent and ends with it."""
-    global _worker_context
+    global _make_shard
     follow_parent()
-    # Opened by the first task, whose error reaches the parent; an error here would only break the pool.
-    _worker_context = cache(
-        lambda: WorkerContext(rows.open(), Vocabularies.open(vocabularies), folders, counter)
-    )
+    maker = cache(packed.open)  # opened by the first task, whose error reaches the parent
+
+    def make(task: ShardTask) -> None:
+        maker().make(task, folders, counter)
+
+    _make_shard = make
 
 
 def _run_task(task: ShardTask) -> None:
-    make_shard(task, _worker_context())
-
-
-def make_shard(task: ShardTask, context: WorkerContext) -> None:
-    """Writes one shard, then its counts. The examples of a train shard are shuffled.
-
-    Raises:
-        T2TError: the source cannot be read; a StoppedError if the generation was stopped.
-    """
-    examples: list[bytes] = []
-    counts = _encode(task, context, examples)
-    if task.split == "train":
-        random.Random(f"{SEED} {task.file_name}").shuffle(examples)
-    path = context.folders.shard(task)
-    with writing(path, "free disk space; the same command goes on"):
-        write_shard(path, examples)
-    counts = dataclasses.replace(counts, shard_bytes=(path.stat().st_size,))
-    checked_json.save(context.folders.counts(task), dataclasses.asdict(counts))
-
-
-def _encode(task: ShardTask, context: WorkerContext, examples: list[bytes]) -> SplitCounts:
-    """Appends the serialised examples of a task to `examples` and returns their counts."""
-    lengths: Counter[int] = Counter()
-    source_tokens = target_tokens = read = 0
-    rows = context.rows.rows(task.split, task.start, task.stop)
-    while chunk := list(islice(rows, CHUNK)):
-        kept = [row for row in chunk if not has_empty_side(row.source, row.target)]
-        sides = (
-            vocabulary.encode_batch([row[side] for row in kept])  # type: ignore[misc]
-            for side, vocabulary in enumerate(context.vocabularies)
-        )
-        for inputs, targets, row in zip(*sides, kept, strict=True):
-            links = None
-            if row.alignment is not None:
-                links = token_links(
-                    parse_pharaoh(row.alignment).possible, context.vocabularies, row[:2], (inputs, targets)
-                )
-            examples.append(encode_example([*inputs, EOS], [*targets, EOS], row.weight, links))
-            source_tokens += len(inputs) + 1
-            target_tokens += len(targets) + 1
-            lengths[max(len(inputs), len(targets)) + 1] += 1
-        read += len(chunk)
-        context.on_encoded(len(chunk))
-    context.on_encoded(task.pairs - read)  # of which cleaning drops
-    by_length = dict(sorted(lengths.items()))
-    return SplitCounts(len(examples), task.pairs - len(examples), source_tokens, target_tokens, by_length)
+    _make_shard(task)

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from t2t_revival.decoding.outputs import part_file, to_bytes
 from t2t_revival.decoding.resumable import OnNote, OnProgress, ignore_note, translate_lines
 from t2t_revival.decoding.shards import Shard
-from t2t_revival.errors import T2TError
-from t2t_revival.hints import command_line
+from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.metrics.bleu import CorpusScore, paper_style_languages
 from t2t_revival.metrics.metric import METRICS, Metric, title_of
 from t2t_revival.utils.bleu_tokenizers import DEFAULT, name_of_code
@@ -52,7 +51,7 @@ def scoring_command(problem: Problem, outputs: Path, references: str = "REFERENC
         return ""
     files = dict(zip(main.flags, (outputs, references), strict=True))
     known = language in paper_style_languages() or name_of_code(language)
-    return command_line(main.program, **files, target_lang=language if known else None)
+    return str(CommandLine(main.program, **files, target_lang=language if known else None))
 
 
 def tokenizer_setting(problem: Problem) -> dict[str, str]:

@@ -172,14 +172,14 @@ def test_average_of_different_models_is_refused(tmp_path: Path, name: str) -> No
     other = tmp_path / checkpoints.file_name(2)
     checkpoints.save(other, {name: np.zeros((4,), np.float32)}, {"step": 2})
     with pytest.raises(T2TError, match="different models"):
-        checkpoints.average(checkpoints.list_checkpoints(tmp_path), tmp_path)
+        checkpoints.write_average(checkpoints.list_checkpoints(tmp_path), tmp_path / "averaged")
 
 
 def test_no_training_goes_on_from_an_average(tmp_path: Path) -> None:
     write(tmp_path, 1)
-    averaged = checkpoints.average(checkpoints.list_checkpoints(tmp_path), tmp_path)
+    averaged = checkpoints.write_average(checkpoints.list_checkpoints(tmp_path), tmp_path / "averaged")
     with pytest.raises(T2TError, match="training cannot resume from an average"):
-        checkpoints.restore(None, averaged.path)
+        checkpoints.restore(None, averaged)
 
 
 def test_a_fingerprint_is_of_the_weights_alone(tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ def damage(path: Path) -> None:
 def test_a_damaged_one_is_left_out_named_and_not_touched(tmp_path: Path) -> None:
     for step in (1, 2, 3):
         write(tmp_path, step)
-    checkpoints.average(checkpoints.list_checkpoints(tmp_path), tmp_path)
+    checkpoints.write_average(checkpoints.list_checkpoints(tmp_path), tmp_path / "averaged")
     paths = [tmp_path / "averaged" / "model.ckpt-3.npz", tmp_path / "model.ckpt-3.npz"]
     for path in paths:
         damage(path)

@@ -196,8 +196,8 @@ def begun(whole_corpus, tmp_path):
 
 
 def worker(files, corpus, vocabulary):
-    packed = workers.PackedRows.of(source(str(corpus), "en", "de"))
-    return beam.MakeShard(files, packed, [vocabulary])
+    maker = workers.ShardMaker(source(str(corpus), "en", "de"), [vocabulary])
+    return beam.MakeShard(files, workers.PackedMaker.of(maker))
 
 
 def test_attempts_at_the_same_shard_do_not_disturb_each_other(
@@ -205,13 +205,13 @@ def test_attempts_at_the_same_shard_do_not_disturb_each_other(
 ):
     files = beam.JobFiles(begun, "one")
     files.begin([TASK])
-    make_shard, both = beam.make_shard, threading.Barrier(2, timeout=10)
+    make, both = workers.ShardMaker.make, threading.Barrier(2, timeout=10)
 
-    def together(task, context):
-        make_shard(task, context)
+    def together(*arguments):
+        make(*arguments)
         both.wait()
 
-    monkeypatch.setattr(beam, "make_shard", together)
+    monkeypatch.setattr(workers.ShardMaker, "make", together)
     makers = [worker(files, corpus, vocabulary) for _ in range(2)]
     for maker in makers:
         maker.setup()

@@ -133,7 +133,8 @@ def _run(
     except (T2TError, OSError) as error:
         if values.debug:
             traceback.print_exc()
-        return _fail(name, str(error), EXIT_ERROR)
+        usr_dir = values["t2t_usr_dir"].value if "t2t_usr_dir" in values else None
+        return _fail(name, error.message(usr_dir) if isinstance(error, T2TError) else str(error), EXIT_ERROR)
     except Exception as error:
         if isinstance(error, RuntimeError) and "home directory" in str(error):  # pathlib's, of ~name/data
             return _fail(name, "a path begins with ~ and the name of no user: write all of it", EXIT_ERROR)

@@ -19,8 +19,7 @@ from t2t_revival.data.config import SETTINGS, DataConfig
 from t2t_revival.data.metadata import Metadata, unfinished_dir
 from t2t_revival.data.mixture import is_mixture
 from t2t_revival.data.workers import ShardRunner
-from t2t_revival.errors import T2TError
-from t2t_revival.hints import command_line
+from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.problems.problem import Problem
 from t2t_revival.problems.text_problems import Text2TextProblem
 
@@ -110,10 +109,10 @@ def require_text(problem: Problem) -> Text2TextProblem:
     return problem
 
 
-def same_data(values: flags.FlagValues, vocab_files: Sequence[Path] = ()) -> str:
+def same_data(values: flags.FlagValues, vocab_files: Sequence[Path] = ()) -> CommandLine:
     """The t2t-datagen command that generates the data of these flags; see `problem_from`."""
     asked = {name: values[name].value for name in DATA_FLAGS if values[name].present}
-    return command_line("t2t-datagen", **({"vocab_file": vocab_files} | asked))
+    return CommandLine("t2t-datagen", **({"vocab_file": vocab_files} | asked))
 
 
 def data_dir(values: flags.FlagValues) -> Path:
