@@ -1,4 +1,4 @@
-"""translate_many: languages of corpora, their tags, and what it refuses."""
+"""WMT14's problems, and translate_many: languages of corpora, their tags, and what it refuses."""
 
 import pytest
 
@@ -49,3 +49,24 @@ def test_it_has_no_reverse(tmp_path):
     with pytest.raises(T2TError, match="its data has tags such as <2de> before sources"):
         registry.problem("translate_many_rev", data_source="en-de=sample").generate_data(tmp_path / "data")
     assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "tfds", "pieces"),
+    [
+        ("translate_ende", "de", "wmt14_translate/de-en", 37_000),
+        ("translate_enfr", "fr", "wmt14_translate/fr-en", 32_000),
+    ],
+)
+def test_wmt14_problems_are_section_5_1s(name, target, tfds, pieces):
+    problem = registry.problem(name)
+    assert (problem.name, problem.source_lang, problem.target_lang) == (name, "en", target)
+    assert problem.approx_vocab_size == pieces
+    assert problem.make_source("wmt14", None).name == f"tfds:{tfds}"
+    assert problem.default_source == "wmt14"
+
+
+def test_english_to_chinese_has_two_vocabularies_as_in_t2t():
+    problem = registry.problem("translate_enzh")
+    assert (problem.source_lang, problem.target_lang, problem.separate_vocabularies) == ("en", "zh", True)
+    assert problem.make_source(problem.default_source, None).name == "tfds:wmt17_translate/zh-en"
