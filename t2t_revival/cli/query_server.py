@@ -8,7 +8,7 @@ from dataclasses import asdict
 from functools import partial
 from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from absl import flags
 
@@ -33,14 +33,12 @@ from t2t_revival.cli.support.text_files import (
     prompt,
     read_lines,
 )
-from t2t_revival.decoding.details import Details
 from t2t_revival.decoding.json_outputs import json_line, links_of
 from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.decoding.outputs import Draw, ResultFormat, format_outputs
+from t2t_revival.decoding.outputs import Draw, ResultFormat, Translation, format_outputs
 from t2t_revival.decoding.resumable import OF_EXPORT, UNCHECKED, naming, note_repaired, note_unmet, unchecked
 from t2t_revival.errors import T2TError
 from t2t_revival.serving import client
-from t2t_revival.serving.client import Output
 from t2t_revival.serving.export_origin import newer_note
 from t2t_revival.serving.folder_model import FolderModel
 from t2t_revival.serving.served_translator import ServedOptions, ServedTranslator
@@ -122,7 +120,7 @@ def _query_server(values: flags.FlagValues) -> None:
             say(f"warning: {UNCHECKED}{OF_EXPORT}")
         translator, numbers = ServedTranslator(_model(values), options), count(1)
 
-        def answer(line: str) -> list[Output]:
+        def answer(line: str) -> list[Translation]:
             return _answer(translator, line, constraints_of(line), next(numbers))
 
         prompt(answer, options.scores, draw, _links_of(options))
@@ -169,7 +167,7 @@ def _model(values: flags.FlagValues) -> client.Model:
 
 def _answer(
     translator: ServedTranslator, line: str, constraints: list[LineConstraints] | None, number: int
-) -> list[Output]:
+) -> list[Translation]:
     outputs = translator.nbest([line], constraints=constraints, first_line=number)[0]
     note_unmet(f"line {number}", outputs[0], say)
     note_repaired(sum(output.repaired for output in outputs), len(outputs), say)
@@ -177,15 +175,8 @@ def _answer(
     return outputs
 
 
-def _output(kept: list[Any]) -> Output:
-    """Returns an output of its JSON values."""
-    text, score, repaired, truncated, details, *phrases = kept
-    details = Details.from_json(details) if details else None
-    return Output(text, score, repaired, truncated, details, *map(tuple, phrases))
-
-
 def _format(
-    values: flags.FlagValues, options: ServedOptions, draw: Draw | None, outputs: list[Output]
+    values: flags.FlagValues, options: ServedOptions, draw: Draw | None, outputs: list[Translation]
 ) -> bytes:
     """Formats the outputs of a line."""
     if values.output_format == JSONL:
@@ -193,11 +184,11 @@ def _format(
     return format_outputs(outputs, len(outputs) > 1, options.scores, draw, links=_links_of(options))
 
 
-def _links_of(options: ServedOptions) -> Callable[[Output], str] | None:
+def _links_of(options: ServedOptions) -> Callable[[Translation], str] | None:
     return links_of if options.detailed and options.detailed.alignments else None
 
 
-def _note_truncated(best: list[Output], options: ServedOptions) -> None:
+def _note_truncated(best: list[Translation], options: ServedOptions) -> None:
     """Warns of lines, given by their outputs, that are longer than the model's inputs."""
     numbers = [number for number, output in enumerate(best, start=1) if output.truncated]
     if numbers:
@@ -213,12 +204,10 @@ def _translate(values: flags.FlagValues, options: ServedOptions, draw: Draw | No
     name = "--inputs_once" if once else name_of(values.decode_from_file)
     lines, constraints = constraint_flags.constrained(values, lines, name, 1)
     path = output_path(values.decode_to_file)
-    form: ResultFormat[list[Output]] = ResultFormat(
+    form: ResultFormat[list[Translation]] = ResultFormat(
         partial(_format, values, options, draw),
-        lambda outputs: [
-            [*one[:4], one.details and asdict(one.details), one.missing, one.present] for one in outputs
-        ],
-        lambda kept: [_output(own) for own in kept],
+        lambda outputs: [*map(asdict, outputs)],
+        lambda kept: [Translation.from_json(output) for output in kept],
     )
     with output_to(path) as output, ProgressBar("lines") as bar, naming(name):
         best = ServedTranslator(_model(values), options).translate_lines(
