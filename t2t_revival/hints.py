@@ -40,9 +40,7 @@ def datagen_command(
     `vocab_file` is the vocabulary of the model that reads the data, or the files of both, in the order of the
     data; without one, it is left to the problem. `source` is the one to take, where the problem names none.
     """
-    default = getattr(problem, "default_source", "")
-    if default == "wmt14" and not getattr(problem, "tfds_default", ""):
-        default = ""
+    default = "" if problem.default_source == "wmt14" and not problem.tfds_default else problem.default_source
     config = problem.config
     if not config.data_source:
         config = config.replace(data_source=source or ("" if default else "FOLDER"))

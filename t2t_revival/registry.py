@@ -109,13 +109,13 @@ def _built_in(module: str) -> ModuleType:
 def problem(name: str, **settings: Any) -> Problem:
     """Returns the problem of that name, built with `settings` (such as `data_source="sample"`).
 
-    `NAME_rev` is the problem NAME with inputs and targets swapped; see `problems.reversed`.
+    `NAME_rev` is the problem NAME with inputs and targets swapped; see `Problem.reversed`.
 
     Raises:
-        T2TError: there is no such problem (names similar ones); its class lacks methods; it has no such
-            setting; or it cannot be reversed.
+        T2TError: there is no such problem (names similar ones), it has no such setting, or it cannot be
+            reversed.
     """
-    problems = _built_in("problems")
+    _built_in("problems")
     base = name.removesuffix(REVERSED) if name not in _PROBLEMS else name
     if base not in _PROBLEMS:
         known = list_problems()
@@ -123,9 +123,8 @@ def problem(name: str, **settings: Any) -> Problem:
             raise T2TError(f"unknown problem {name!r}; did you mean {mirrored}?")
         raise T2TError(t2t_names.explain_problem(name) or _unknown(name, known, "problem"))
     cls = _PROBLEMS[base]
-    if missing := sorted(getattr(cls, "__abstractmethods__", ())):
-        raise T2TError(f"problem {base!r} ({place_of(cls)}) does not define {', '.join(missing)}")
-    return cls(**settings) if base == name else problems.ReversedProblem(cls(**settings))
+    made = cls(**settings)
+    return made if base == name else made.reversed()
 
 
 def _mirrored(name: str) -> str:
@@ -177,11 +176,11 @@ def _unknown(name: str, table: Mapping[str, object], kind: str) -> str:
 
 def list_problems() -> dict[str, str]:
     """Returns the names of all problems and their reverses, sorted, each with its docstring's first line."""
-    problems = _built_in("problems")
+    _built_in("problems")
     reversed_problems = {
         f"{name}{REVERSED}": f"{name} with inputs and targets swapped, on the same data."
         for name, cls in _PROBLEMS.items()
-        if issubclass(cls, problems.Text2TextProblem) and not problems.one_way(cls)
+        if not cls.one_way()
     }
     return dict(sorted({**reversed_problems, **_summaries(_PROBLEMS)}.items()))
 

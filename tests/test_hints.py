@@ -31,6 +31,8 @@ def test_the_data_of_a_problem() -> None:
     assert datagen_command(registry.problem("translate_ende"), folder, vocabulary) == (
         f"{start} --vocab_file=v.spm"
     ), "wmt14 is the default"
+    refused = registry.problem("translate_enzh", clean=False, separate_vocabularies=False)
+    assert datagen_command(refused, folder).endswith(" --noclean --noseparate_vocabularies")
     assert datagen_command(registry.problem("parse_wsj"), Path("d")) == (
         "t2t-datagen --problem=parse_wsj --data_dir=d --data_source=FOLDER"
     ), "there is no default"

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from absl import flags
 
-from t2t_revival import registry
-from t2t_revival.cli.support import command, problem_flags, run_flags, tensorflow_setup
+from t2t_revival.cli.support import command, run_flags, tensorflow_setup
 from t2t_revival.cli.support.messages import ProgressBar, say
 from t2t_revival.cli.support.text_files import (
     STANDARD_STREAM,
@@ -37,7 +36,7 @@ from t2t_revival.decoding.resumable import naming, origin_of
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import command_line
 from t2t_revival.problems.problem import DEV, TRAIN
-from t2t_revival.training.run import Run, data_of_model
+from t2t_revival.training.run import Run, check_data
 from t2t_revival.utils.files import check_writable
 
 if TYPE_CHECKING:
@@ -121,8 +120,7 @@ def _pairs(values: flags.FlagValues, output_dir: Path, run: Run) -> Pairs:
                 "one for each"
             )
         return list(zip(*sides, strict=True))
-    problem = problem_flags.require_text(registry.problem(run.problem))
-    pairs = list(problem.references(DEV, run_flags.split_dir(values, output_dir, run, problem)))
+    pairs = list(run_flags.open_data(values, output_dir, run).references(DEV))
     return pairs if values.gold else pairs[:MAX_CHOOSING]
 
 
@@ -176,10 +174,9 @@ def _choose(
 
 def _shards(values: flags.FlagValues, output_dir: Path, run: Run) -> SplitData:
     """Returns the shards of the training pairs."""
-    problem = problem_flags.require_text(registry.problem(run.problem))
-    data_dir = run_flags.split_dir(values, output_dir, run, problem)
-    data_of_model(problem, run, output_dir, data_dir)
-    return problem.shards(TRAIN, data_dir)
+    data = run_flags.open_data(values, output_dir, run)
+    check_data(data, run, output_dir)
+    return data.split(TRAIN)
 
 
 def _write(

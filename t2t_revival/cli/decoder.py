@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from absl import flags
 
-from t2t_revival import registry
 from t2t_revival.cli.support import command, constraint_flags, engine_flags, run_flags
 from t2t_revival.cli.support.messages import ProgressBar, say
 from t2t_revival.cli.support.run_flags import JSONL
@@ -34,7 +33,6 @@ from t2t_revival.decoding.resumable import UNCHECKED, score_pairs, split_at_tab,
 from t2t_revival.decoding.shards import Shard
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.decoded import SplitFiles, decode_split, metric_for
-from t2t_revival.problems.text_problems import Text2TextProblem
 from t2t_revival.training.run import Run
 from t2t_revival.utils.files import is_special
 
@@ -296,11 +294,9 @@ def _decode_split(
 ) -> None:
     """Decodes a split; prints examples and the BLEU or F1."""
     split = values.dataset_split or ("test" if values.eval_use_test_set else "dev")
-    problem = registry.problem(run.problem)
-    if not isinstance(problem, Text2TextProblem):
-        raise T2TError(f"problem {run.problem} has no splits of text to decode: give --decode_from_file")
     engine_flags.load_backend(values)
-    pairs = list(problem.references(split, run_flags.split_dir(values, output_dir, run, problem)))
+    data = run_flags.open_data(values, output_dir, run)
+    problem, pairs = data.problem, list(data.references(split))
     first, end = shard.bounds(len(pairs))
     part = split
     if shard.count > 1:

@@ -33,7 +33,7 @@ from t2t_revival.hints import command_line
 from t2t_revival.problems.problem import TRAIN
 from t2t_revival.training.averaging import average_latest
 from t2t_revival.training.run import FILE_NAME as RUN_FILE
-from t2t_revival.training.run import Run, check_place, check_same, data_of_model
+from t2t_revival.training.run import Run, check_data, check_place, check_same
 from t2t_revival.utils import checked_json
 from t2t_revival.utils.files import atomic_write, writing
 
@@ -156,10 +156,9 @@ def _teachers(values: flags.FlagValues) -> tuple[list[TrainedModel], Run]:
 
 def _outputs(values: flags.FlagValues, teachers: list[TrainedModel], run: Run) -> TeacherOutputs:
     """Returns the outputs that the flags ask for, decoded or not."""
-    problem = problem_flags.require_text(registry.problem(run.problem))
-    data_dir = run_flags.split_dir(values, teachers[0].output_dir, run, problem)
-    data_of_model(problem, run, teachers[0].output_dir, data_dir)
-    for note in problem.check_origins(data_dir):
+    data = run_flags.open_data(values, teachers[0].output_dir, run)
+    check_data(data, run, teachers[0].output_dir)
+    for note in data.check_origins():
         say(note)
     monolingual: list[str] = []
     for file in values.monolingual:
@@ -171,8 +170,7 @@ def _outputs(values: flags.FlagValues, teachers: list[TrainedModel], run: Run) -
     return TeacherOutputs(
         Path(folder).expanduser(),
         teachers,
-        problem,
-        data_dir,
+        data,
         run_flags.decode_options(values.decode_hparams, run),
         values.nearest,
         monolingual,
@@ -275,9 +273,9 @@ def _compare(values: flags.FlagValues, outputs: TeacherOutputs, student: Trained
     if found.get("models") != models:
         tensorflow_setup.load_backend(values)
         parallel = tensorflow_setup.num_parallel_batches()
-        names = [split for split in outputs.problem.metadata(outputs.data_dir).splits if split != TRAIN]
+        names = [split for split in outputs.data.metadata.splits if split != TRAIN]
         splits = {name: read_pairs(outputs.files(name)) for name in names}
-        found, target_lang = {"models": models}, getattr(outputs.problem, "target_lang", "")
+        found, target_lang = {"models": models}, outputs.data.problem.target_lang
         for name, of, options in (
             (TEACHER, outputs.teachers, ""),
             (STUDENT, [student], ""),

@@ -9,7 +9,6 @@ from pathlib import Path
 
 from absl import flags
 
-from t2t_revival import registry
 from t2t_revival.checkpoints.directory import Checkpoint
 from t2t_revival.cli.support import (
     command,
@@ -32,8 +31,7 @@ from t2t_revival.evaluation.checkpoint_evaluation import (
 from t2t_revival.evaluation.checkpoint_scores import Evaluation, Evaluations, run_metric
 from t2t_revival.evaluation.decoded import metric_for, score_names
 from t2t_revival.hints import command_line
-from t2t_revival.problems.problem import DEV, TEST
-from t2t_revival.problems.text_problems import Text2TextProblem
+from t2t_revival.problems.problem import DEV, TEST, Data
 from t2t_revival.training.run import Run, load_hparams
 from t2t_revival.utils.files import check_writable
 from t2t_revival.visualization.learning_curve import draw_evaluations
@@ -79,14 +77,11 @@ def _eval(values: flags.FlagValues) -> None:
     output_dir, run = run_flags.open_run(values)
     if engine_flags.uses_ctranslate2(values):
         _check_ctranslate2(values, output_dir, run)
-    problem = problem_flags.require_text(registry.problem(run.problem))
     split = TEST if values.eval_use_test_set else DEV
-    data_dir = run_flags.split_dir(values, output_dir, run, problem)
-    settings = evaluation_settings(
-        problem, run, output_dir, split, data_dir, values.eval_bleu_sentences, engine
-    )
+    data = run_flags.open_data(values, output_dir, run)
+    settings = evaluation_settings(data, split, run, output_dir, values.eval_bleu_sentences, engine)
     tensorflow_setup.load_backend(values)
-    _evaluate(values, output_dir, run, problem, data_dir, Evaluations(output_dir, split, settings), split)
+    _evaluate(values, output_dir, run, data, Evaluations(output_dir, split, settings), split)
 
 
 def _own_engine(values: flags.FlagValues) -> str:
@@ -111,8 +106,7 @@ def _evaluate(
     values: flags.FlagValues,
     output_dir: Path,
     run: Run,
-    problem: Text2TextProblem,
-    data_dir: Path,
+    data: Data,
     table: Evaluations,
     split: str,
 ) -> None:
@@ -132,10 +126,10 @@ def _evaluate(
                 engine=values.engine,
                 on_note=say,
             )
-        return CheckpointScores(output_dir, problem, split, data_dir, sentences, parallel, load_decoder)
+        return CheckpointScores(output_dir, data, split, sentences, parallel, load_decoder)
 
     sentences = values.eval_bleu_sentences
-    names = [name for name in score_names(problem) if sentences or name not in DECODED]
+    names = [name for name in score_names(data.problem) if sentences or name not in DECODED]
     where = values.checkpoint or output_dir
     list_checkpoints = checkpoint_lister(output_dir, values.checkpoint)
     seen: set[Path] = set()
@@ -166,9 +160,10 @@ def _evaluate(
     picture = table.path.with_suffix(".png")
     draw_evaluations(table.rows, picture, f"{run.problem}, {run.hparams_set}: {split}")
     print(f"table    {table.path}\npicture  {picture}")
-    references = [target for _, target in sample(problem, split, data_dir, sentences)]
+    references = [target for _, target in sample(data, split, sentences)]
     outputs = {row.checkpoint: table.outputs(row) for row in rows}
-    best, reason = best_checkpoint(rows, metric_for(problem), outputs, references, run_metric(output_dir))
+    metric = metric_for(data.problem)
+    best, reason = best_checkpoint(rows, metric, outputs, references, run_metric(output_dir))
     print(reason)
     _print_next(values, output_dir, best)
 

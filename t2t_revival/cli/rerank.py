@@ -98,8 +98,7 @@ def _rerank(values: flags.FlagValues) -> None:
     models, weights, scores = taking_next(scored, values.checkpoint, warn_of_corruption)
     names, table = reranking.feature_names(models), reranking.make_table(nbest, scores)
     if weights is None:
-        problem = registry.problem(reranking.problem_of_lists(models))
-        target_lang = getattr(problem, "target_lang", "")
+        target_lang = registry.problem(reranking.problem_of_lists(models)).target_lang
         weights = _tune(values, nbest, table, references, names, weights_file, target_lang)
     if not values.tune or values.output_file:
         _write(values, reranking.rerank(nbest, table, weights), models)

@@ -23,7 +23,6 @@ from t2t_revival.data.generation_folder import created, generation_lock, other_d
 from t2t_revival.data.metadata import (
     Metadata,
     SplitCounts,
-    check_vocabularies,
     cleaned_path,
     metadata_path,
     references_path,
@@ -297,7 +296,7 @@ class _Generation:
         """
         known = plan.vocabularies
         if known and all((self.data_dir / vocabulary.name).exists() for vocabulary in known):
-            check_vocabularies(self.data_dir, plan)
+            plan.open_vocabularies(self.data_dir)
             return plan
         self.folders.work.mkdir(exist_ok=True)
         separate = len(known) > 1 if known else self.spec.config.separate_vocabularies

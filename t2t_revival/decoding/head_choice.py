@@ -13,13 +13,13 @@ from t2t_revival.decoding.resumable import OnNote
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import command_line
 from t2t_revival.problems.problem import DEV, TRAIN
-from t2t_revival.training.run import Run, data_of_model, find_data
+from t2t_revival.training.run import Run, check_data, find_data
 from t2t_revival.utils.files import check_writable
 
 if TYPE_CHECKING:
     from t2t_revival.data.records import SplitData
     from t2t_revival.decoding.translator import Translator
-    from t2t_revival.problems.text_problems import Text2TextProblem
+    from t2t_revival.problems.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class HeadChoice:
 
     @classmethod
     def plan(
-        cls, output_dir: Path, run: Run, problem: Text2TextProblem | None, data_dir: str | Path | None
+        cls, output_dir: Path, run: Run, problem: Problem | None, data_dir: str | Path | None
     ) -> HeadChoice:
         """Finds the data; `data_dir` is as in `find_data`.
 
@@ -48,10 +48,10 @@ class HeadChoice:
         try:
             if problem is None:
                 raise T2TError(f"the problem {run.problem} is not registered: give --t2t_usr_dir")
-            folder = find_data(problem, run, output_dir, data_dir)
-            data_of_model(problem, run, output_dir, folder)
-            pairs = list(islice(problem.references(DEV, folder), MAX_CHOOSING))
-            return cls(output_dir, pairs, problem.shards(TRAIN, folder))
+            data = find_data(problem, run, output_dir, data_dir)
+            check_data(data, run, output_dir)
+            pairs = list(islice(data.references(DEV), MAX_CHOOSING))
+            return cls(output_dir, pairs, data.split(TRAIN))
         except T2TError as error:
             raise _impossible(output_dir, error) from error
 

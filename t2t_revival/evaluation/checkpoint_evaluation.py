@@ -22,11 +22,11 @@ from t2t_revival.curve_files import lower_is_better
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.checkpoint_scores import Evaluation, Evaluations, settings_fingerprint
 from t2t_revival.evaluation.decoded import tokenizer_setting
-from t2t_revival.training.run import Run, data_of_model
+from t2t_revival.training.run import Run, check_data
 
 if TYPE_CHECKING:
     from t2t_revival.evaluation.decoded import Metric
-    from t2t_revival.problems.text_problems import Text2TextProblem
+    from t2t_revival.problems.problem import Data
     from t2t_revival.training.events import Scores
 
 DECODED = {"bleu", "chrf", "f1"}  # metrics of decoded outputs
@@ -36,11 +36,10 @@ ScoreCheckpoint = Callable[[Path], tuple["Scores", list[str]]]  # `CheckpointSco
 
 
 def evaluation_settings(
-    problem: Text2TextProblem,
+    data: Data,
+    split: str,
     run: Run,
     output_dir: Path,
-    split: str,
-    data_dir: Path,
     decoded_sentences: int,
     engine: str = "",
 ) -> str:
@@ -51,15 +50,15 @@ def evaluation_settings(
     Raises:
         T2TError: the data has another vocabulary than the model, or the split is missing or corrupt.
     """
-    metadata = data_of_model(problem, run, output_dir, data_dir)
-    problem.shards(split, data_dir)
+    check_data(data, run, output_dir)
+    data.split(split)
     return settings_fingerprint(
-        data=dataclasses.asdict(metadata.splits[split]),
-        source=metadata.source,
+        data=dataclasses.asdict(data.metadata.splits[split]),
+        source=data.metadata.source,
         decode_hparams=run.decode_hparams,
         decoded_sentences=decoded_sentences,
         **({"engine": engine} if engine else {}),
-        **tokenizer_setting(problem),
+        **tokenizer_setting(data.problem),
     )
 
 

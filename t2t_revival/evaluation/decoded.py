@@ -21,7 +21,6 @@ from t2t_revival.utils.files import buffered_write
 if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator
     from t2t_revival.problems.problem import Problem
-    from t2t_revival.problems.text_problems import Text2TextProblem
 
 
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ def metric_for(problem: Problem) -> Metric | None:
     """The metric of a problem's outputs; `None` if they have none."""
     names = problem.eval_metrics()
     if "bleu" in names:
-        return _bleu_of(getattr(problem, "target_lang", ""))
+        return _bleu_of(problem.target_lang)
     return F1 if "f1" in names else None
 
 
@@ -87,8 +86,8 @@ def tokenizer_setting(problem: Problem) -> dict[str, str]:
     """Names BLEU's tokenizer, for fingerprints of scores; empty for 13a."""
     if "bleu" not in problem.eval_metrics():
         return {}
-    name = name_of_code(getattr(problem, "target_lang", ""))
-    if getattr(problem, "lines_have_tags", False) and not name:
+    name = name_of_code(problem.target_lang)
+    if problem.lines_have_tags and not name:
         name = "by script"
     return {"tokenizer": name} if name not in ("", DEFAULT) else {}
 
@@ -161,7 +160,7 @@ class SplitFiles(NamedTuple):
 
 def decode_split(
     translator: Translator,
-    problem: Text2TextProblem,
+    problem: Problem,
     split: str,
     pairs: list[tuple[str, str]],
     files: SplitFiles,

@@ -18,7 +18,6 @@ from t2t_revival.decoding.trained_models import TrainedModel
 from t2t_revival.errors import LineError, T2TError
 from t2t_revival.evaluation.bleu_tuning import Table, Tuned, bleu_statistics, tune
 from t2t_revival.evaluation.nbest import NBest
-from t2t_revival.problems.text_problems import Text2TextProblem
 from t2t_revival.training.run import Run
 from t2t_revival.utils import checked_json
 
@@ -110,9 +109,9 @@ def _is_reverse(problem: str, lists: str, folder: Path) -> bool:
 
 def _languages(name: str) -> tuple[str, str]:
     problem = registry.problem(name)
-    if not isinstance(problem, Text2TextProblem) or "bleu" not in problem.eval_metrics():
+    if "bleu" not in problem.eval_metrics():
         raise T2TError(f"problem {name}: n-best lists of translations are reranked, and it has other outputs")
-    return getattr(problem, "source_lang", ""), getattr(problem, "target_lang", "")
+    return problem.source_lang, problem.target_lang
 
 
 def log_probs(

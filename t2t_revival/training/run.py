@@ -27,9 +27,7 @@ from t2t_revival.utils import checked_json
 from t2t_revival.utils.files import atomic_write, is_file_name, writing
 
 if TYPE_CHECKING:
-    from t2t_revival.data.metadata import Metadata
-    from t2t_revival.problems.problem import Problem
-    from t2t_revival.problems.text_problems import Text2TextProblem
+    from t2t_revival.problems.problem import Data, Problem
 
 FILE_NAME = "run.json"
 IMPORTED_DATA = "data"  # folder of data in the output_dir of an imported model
@@ -118,23 +116,24 @@ class Run:
         checked_json.save(output_dir / FILE_NAME, dataclasses.asdict(self))
 
 
-def plan_run(problem: Text2TextProblem, hparams_set: str, data_dir: Path, output_dir: Path) -> Run:
+def plan_run(data: Data, hparams_set: str, output_dir: Path) -> Run:
     """The run.json of a training in `output_dir`; one that is resumed keeps its `decode_hparams`.
 
     Raises:
-        T2TError: there is no data in `data_dir`, or its vocabulary or the run.json of output_dir is corrupt.
+        T2TError: the run.json of output_dir is corrupt.
     """
-    inputs, targets = vocabularies = problem.vocabularies(data_dir)
+    problem, (inputs, targets) = data.problem, data.vocabularies
+    separate = data.vocabularies.separate
     stored = Run.load(output_dir) if (output_dir / FILE_NAME).exists() else None
     return Run(
         problem=problem.name,
         hparams_set=hparams_set,
-        data_dir=str(data_dir.resolve()),
+        data_dir=str(data.folder.resolve()),
         vocabulary=inputs.path.name,
         fingerprint=inputs.fingerprint,
         decode_hparams=stored.decode_hparams if stored else problem.decode_hparams(),
-        target_vocabulary=targets.path.name if vocabularies.separate else "",
-        target_fingerprint=targets.fingerprint if vocabularies.separate else "",
+        target_vocabulary=targets.path.name if separate else "",
+        target_fingerprint=targets.fingerprint if separate else "",
     )
 
 
@@ -224,37 +223,33 @@ def check_same(output_dir: Path, run: Run, hparams: HParams) -> None:
             raise T2TError(f"{output_dir} holds a model with {field}={old}, not {new}: {ANOTHER}")
 
 
-def find_data(problem: Problem, run: Run, output_dir: Path, data_dir: str | Path | None = None) -> Path:
-    """Returns the given folder of data, or the one that the model in `output_dir` was trained from.
+def find_data(problem: Problem, run: Run, output_dir: Path, data_dir: str | Path | None = None) -> Data:
+    """Opens the given folder of data, or the one that the model in `output_dir` was trained from.
 
     The data of an imported model is in output_dir/data.
 
     Raises:
-        T2TError: there is no data; it has the command that makes it for the model's vocabulary.
+        T2TError: there is no data (with the command that makes it for the model's vocabulary); and as
+            `Problem.open`.
     """
     folder = Path(data_dir or run.data_dir or output_dir / IMPORTED_DATA).expanduser()
     if problem.has_data(folder):
-        return folder
+        return problem.open(folder)
     source = "FOLDER" if run.data_dir else None  # an imported model's is tensor2tensor's own
     made = datagen_command(problem, folder, run.vocabulary_files(output_dir), source=source)
     raise T2TError(f"no data for {run.problem} in {folder}: give --data_dir, or run {made}")
 
 
-def data_of_model(problem: Text2TextProblem, run: Run, output_dir: Path, data_dir: Path) -> Metadata:
-    """Returns the metadata of data that has the vocabulary of the model in `output_dir`.
-
-    Raises:
-        T2TError: there is no data in `data_dir`, or it has another vocabulary.
-    """
-    metadata = problem.metadata(data_dir)
+def check_data(data: Data, run: Run, output_dir: Path) -> None:
+    """Checks that data has the vocabulary of the model in `output_dir`; raises T2TError otherwise."""
+    metadata = data.metadata
     if [made.fingerprint for made in metadata.vocabularies] != list(run.vocabularies.values()):
         other = output_dir / IMPORTED_DATA
         raise T2TError(
-            f"{data_dir} was made with another vocabulary than that of the model in {output_dir}: give the "
-            f"--data_dir that it was trained from, or --data_dir={other}, which this command makes: "
-            + datagen_command(problem, other, run.vocabulary_files(output_dir), source=metadata.source)
+            f"{data.folder} was made with another vocabulary than that of the model in {output_dir}: give "
+            f"the --data_dir that it was trained from, or --data_dir={other}, which this command makes: "
+            + datagen_command(data.problem, other, run.vocabulary_files(output_dir), source=metadata.source)
         )
-    return metadata
 
 
 def save_run(output_dir: Path, run: Run, hparams: HParams, *vocabularies: Path) -> None:

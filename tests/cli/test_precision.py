@@ -17,7 +17,7 @@ def test_each_checkpoint_is_decoded_in_the_precision_and_its_loss_is_in_float32(
     write_checkpoint(out, 9)
     command = ["t2t-eval", f"--output_dir={out}"]
     assert eval_command.main([*command, f"--precision={precision}"]) == 0
-    pairs = list(registry.problem("translate_ende").references("dev", Run.load(out).data_dir))
+    pairs = list(registry.problem("translate_ende").open(Run.load(out).data_dir).references("dev"))
     for step in (7, 9):
         translator = Translator.load(out, str(out / f"model.ckpt-{step}.npz"), precision=precision)
         (outputs,) = (out / "eval-dev").glob(f"{step}-*.txt")

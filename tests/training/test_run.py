@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from t2t_revival import T2TError, registry
+from t2t_revival import Data, T2TError, registry
 from t2t_revival.checkpoints import directory as checkpoints
+from t2t_revival.data.metadata import Metadata
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.training.run import (
@@ -88,13 +89,13 @@ def test_another_vocabulary_is_refused(tmp_path: Path, two: tuple[Run, list[Path
 def test_a_resumed_run_keeps_its_way_of_decoding(tmp_path: Path, run: Run, vocabulary: Vocabulary) -> None:
     """An imported model keeps T2T's extra_length, for example."""
     problem = registry.problem("translate_ende")
-    both = Vocabularies(vocabulary, vocabulary)
-    problem.vocabularies = lambda data_dir: both  # type: ignore[attr-defined]
-    new = plan_run(problem, "tiny", tmp_path / "data", tmp_path / "out")
+    metadata = Metadata("translate_ende", "sample", "en", "de", {})
+    data = Data(problem, tmp_path / "data", metadata, Vocabularies(vocabulary, vocabulary))
+    new = plan_run(data, "tiny", tmp_path / "out")
     assert new.decode_hparams == {"beam_size": 4, "alpha": 0.6, "extra_length": 50}
     imported = dataclasses.replace(run, data_dir="", decode_hparams={"extra_length": 100})
     save_run(tmp_path / "out", imported, registry.hparams("tiny"), vocabulary.path)
-    resumed = plan_run(problem, "tiny", tmp_path / "data", tmp_path / "out")
+    resumed = plan_run(data, "tiny", tmp_path / "out")
     assert resumed == dataclasses.replace(new, decode_hparams={"extra_length": 100})
 
 

@@ -24,7 +24,7 @@ from t2t_revival.decoding.options import MEANS, PROBABILITIES, DecodeHParams
 from t2t_revival.decoding.shards import MAX_SHARDS
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams.hparams import FILE_NAME as HPARAMS_FILE
-from t2t_revival.problems.problem import Problem
+from t2t_revival.problems.problem import Data
 from t2t_revival.t2t_import.folder import has_t2t_hparams, import_command, t2t_checkpoint
 from t2t_revival.training.run import FILE_NAME as RUN_FILE
 from t2t_revival.training.run import Run, find_data, load_hparams
@@ -160,7 +160,7 @@ def define_shards(values: flags.FlagValues, text: str) -> None:
 
 
 def define_split_dir(values: flags.FlagValues) -> None:
-    """Adds the `--data_dir` of `split_dir`."""
+    """Adds the `--data_dir` of `open_data`."""
     command.define(
         values,
         None,
@@ -298,9 +298,9 @@ def named(values: flags.FlagValues) -> dict[str, str]:
     return {name: values[name].value for name in (*names, "t2t_usr_dir")}
 
 
-def split_dir(values: flags.FlagValues, output_dir: Path, run: Run, problem: Problem) -> Path:
-    """The folder of a split's shards: `--data_dir`, or the one that the model was trained from."""
-    return find_data(problem, run, output_dir, values.data_dir)
+def open_data(values: flags.FlagValues, output_dir: Path, run: Run) -> Data:
+    """Opens the data of `--data_dir`, or that the model was trained from."""
+    return find_data(registry.problem(run.problem), run, output_dir, values.data_dir)
 
 
 def _is_t2t_name(name: str | None, problem: str) -> bool:
