@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from t2t_revival import registry
 from t2t_revival.data.config import DataConfig, DataSpec
-from t2t_revival.data.generation import OnProgress, generate
+from t2t_revival.data.corpus_generation import OnProgress
+from t2t_revival.data.generation import generate, not_mixed, summed
 from t2t_revival.data.generation_folder import other_data
 from t2t_revival.data.metadata import Metadata, data_fingerprint, metadata_path, references_path
-from t2t_revival.data.mixture import SUFFIXES, Corpus, CorpusSource, Mixture, is_mixture, parse
-from t2t_revival.data.mixture_generation import corpus_name, generate_mixture, not_mixed, summed
+from t2t_revival.data.mixture import SUFFIXES, Corpus, Mixture, is_mixture, parse
 from t2t_revival.data.origin_check import check_origins
 from t2t_revival.data.records import CorpusShards, SplitData, checked_paths
 from t2t_revival.data.sources import Source, source
@@ -154,12 +154,6 @@ class Problem:
             )
         return source(data_source, self.source_lang, self.target_lang, self.tfds_default, tmp_dir)
 
-    def named_source(self, data_source: str, tmp_dir: Path | None) -> Source:
-        """Returns `make_source`'s, which has a name."""
-        made = self.make_source(data_source, tmp_dir)
-        made.name = made.name or data_source
-        return made
-
     def mixture(self, data_source: str) -> Mixture:
         """Returns the corpora that a `--data_source` lists; raises T2TError if it is no valid list."""
         return parse(data_source)
@@ -177,22 +171,23 @@ class Problem:
                 f"corpus {corpus.name!r}: languages are for problems of several, such as translate_many; "
                 f"{self.name} has one pair"
             )
-        return self.named_source(corpus.source, tmp_dir)
+        made = self.make_source(corpus.source, tmp_dir)
+        made.name = made.name or corpus.source
+        return made
 
     @property
     def approx_vocab_size(self) -> int:
         """Number of pieces of the vocabulary of a large corpus."""
         return self.large_vocab_size
 
-    def default_vocab_size(self, data_source: Source) -> int:
+    def default_vocab_size(self, kind: str, pairs: int) -> int:
         """Returns the number of pieces if `vocab_size` is 0: the class's own, or by the corpus size."""
         approx = self.approx_vocab_size
         if type(self).approx_vocab_size is not Problem.approx_vocab_size:
             return approx
-        if data_source.kind == "sample":
+        if kind == "sample":
             return SAMPLE_VOCAB_SIZE
-        if data_source.kind in ("folder", "hf"):
-            pairs = data_source.count(TRAIN)
+        if kind in ("folder", "hf"):
             return next((size for bound, size in self.folder_vocab_sizes if pairs < bound), approx)
         return approx
 
@@ -225,7 +220,7 @@ class Problem:
             if mixture := self.requested_mixture:
                 self._refuse_tags(mixture.tags)
             return self._forward.generate_data(data_dir, tmp_dir, progress, shard_runner, overwrite)
-        config, folder = self.config, path_of(data_dir, "data_dir")
+        config = self.config
         for flag, reason in (
             ("clean", f"its rules are for text, which the targets of {self.name} are not"),
             ("separate_vocabularies", f"inputs and targets of {self.name} share words"),
@@ -233,35 +228,26 @@ class Problem:
         ):
             if getattr(config, flag) and not self.targets_are_text:
                 raise T2TError(f"--{flag}: {reason}; leave it out")
-        path = metadata_path(folder, self.dataset_filename())
-        if not config.data_source and path.is_file() and (made := Metadata.load(path)).corpora:
-            config = config.replace(data_source=made.source)
         spec = DataSpec(
             name=self.dataset_filename(),
             config=config,
             default_source=self.default_source,
-            make_source=self.named_source,
+            make_source=self.corpus_source,
+            mixture=self.mixture,
             default_vocab_size=self.default_vocab_size,
             user_symbols=self.user_symbols,
             references=self.reference_lines,
             overwrite=overwrite,
         )
         tmp = config.tmp_dir if tmp_dir is None else path_of(tmp_dir, "tmp_dir")
-        if not (config.data_source and is_mixture(config.data_source)):
-            return generate(spec, folder, tmp, progress, shard_runner)
-        if self.reference_lines:
-            raise T2TError(
-                f"--data_source={config.data_source}: {self.name} takes one source, not several corpora"
-            )
-        mixture = self.mixture(config.data_source)
-        return generate_mixture(spec, mixture, self.corpus_source, folder, tmp, progress, shard_runner)
+        return generate(spec, path_of(data_dir, "data_dir"), tmp, progress, shard_runner)
 
     def has_data(self, data_dir: str | Path) -> bool:
         """Returns whether the data in `data_dir` is complete; of a requested mixture, with its weights."""
         folder, name = path_of(data_dir, "data_dir"), self.forward.dataset_filename()
         mixture = self.requested_mixture
-        names = [name, *(corpus_name(name, corpus.name) for corpus in mixture.corpora)] if mixture else [name]
-        if not all(metadata_path(folder, each).is_file() for each in names):
+        names = [corpus.files_name(name) for corpus in mixture.corpora] if mixture else []
+        if not all(metadata_path(folder, each).is_file() for each in (name, *names)):
             return False
         return not mixture or self.forward._load(folder).corpora == self.forward._read(folder)[0].corpora
 
@@ -290,20 +276,21 @@ class Problem:
                 raise not_mixed(metadata, folder)
             corpora = {corpus.name: self._load(folder, corpus.name) for corpus in mixture.corpora}
             for corpus in mixture.corpora:
-                DataConfig().check(folder, corpora[corpus.name], self.mixed_source(corpus).name)
+                name = corpus.source_name(self.corpus_source(corpus, self.config.tmp_dir).name)
+                DataConfig().check(folder, corpora[corpus.name], name)
             metadata = summed(metadata.name, str(self.config.data_source), mixture, corpora)
         else:
             corpora = {name: self._load(folder, name) for name in metadata.corpora}
             if self.config.data_source:
-                requested = self.named_source(self.config.data_source, self.config.tmp_dir)
-                if (source_name := requested.name) != metadata.source:
+                requested = self.make_source(self.config.data_source, self.config.tmp_dir)
+                if (source_name := requested.name or self.config.data_source) != metadata.source:
                     requested.check()
         self.config.check(folder, metadata, source_name)
         return metadata, corpora
 
     def _load(self, folder: Path, corpus: str = "") -> Metadata:
         name = self.dataset_filename()
-        path = metadata_path(folder, corpus_name(name, corpus) if corpus else name)
+        path = metadata_path(folder, Corpus(corpus, "").files_name(name))
         if path.is_file():
             return Metadata.load(path)
         making = f"run {datagen_command(self, folder)}"
@@ -311,10 +298,6 @@ class Problem:
             raise T2TError(f"{folder} lacks the corpus {corpus!r}: {making}")
         held = f" (it holds {others[0].held})" if (others := other_data(folder, name)) else ""
         raise T2TError(f"no data for {self.name} in {folder}{held}: {making}")
-
-    def mixed_source(self, corpus: Corpus) -> Source:
-        """Returns the source of a corpus as a mixture takes it: with its tag, direction and limit."""
-        return CorpusSource(self.corpus_source(corpus, self.config.tmp_dir), corpus)
 
     def _refuse_tags(self, tags: list[str]) -> None:
         if tags:
@@ -472,23 +455,24 @@ class Data:
             T2TError: a file of the source, its version, a given vocabulary or a list of corpora has changed.
         """
         source, problem = self.metadata.source, self.problem.forward
-        if not self.parts:
-            make = partial(problem.named_source, source, problem.config.tmp_dir)
-            return [*filter(None, [check_origins(self.folder, self.metadata, make)])]
-        if source.endswith(SUFFIXES) and not Path(source).expanduser().exists():
-            return [f"{source} is not here: whether its corpora have changed cannot be checked"]
-        listed = copy.copy(problem)
-        listed.config = problem.config.replace(data_source=source)
-        if not listed.has_data(self.folder):
-            raise T2TError(
-                f"{source} has changed since {self.metadata.name} in {self.folder} was made of it: to take "
-                f"that over, give --data_source={source}"
-            )
+        corpora: Sequence[Corpus] = (Corpus("", source),)
+        if self.parts:
+            if source.endswith(SUFFIXES) and not Path(source).expanduser().exists():
+                return [f"{source} is not here: whether its corpora have changed cannot be checked"]
+            listed = copy.copy(problem)
+            listed.config = problem.config.replace(data_source=source)
+            if not listed.has_data(self.folder):
+                raise T2TError(
+                    f"{source} has changed since {self.metadata.name} in {self.folder} was made of it: to "
+                    f"take that over, give --data_source={source}"
+                )
+            corpora = problem.mixture(source).corpora
         notes = []
-        for corpus in problem.mixture(source).corpora:
-            made = self.parts[corpus.name].metadata
-            notes.append(check_origins(self.folder, made, partial(problem.mixed_source, corpus)))
-        return [*filter(None, notes)]
+        for corpus in corpora:
+            made = self.parts[corpus.name] if self.parts else self
+            make_source = partial(problem.corpus_source, corpus, problem.config.tmp_dir)
+            notes.append(check_origins(self.folder, made.metadata, make_source))
+        return [note for note in notes if note]
 
 
 Text2TextProblem = Problem  # the class that tensor2tensor's users derive theirs from

@@ -35,8 +35,8 @@ from t2t_revival.decoding.outputs import ResultFormat, to_bytes
 from t2t_revival.decoding.resumable import naming, origin_of
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import command_line
+from t2t_revival.model_folder import ModelFolder, Run
 from t2t_revival.problems.problem import DEV, TRAIN
-from t2t_revival.training.run import Run, check_data
 from t2t_revival.utils.files import check_writable
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def _pairs(values: flags.FlagValues, output_dir: Path, run: Run) -> Pairs:
                 "one for each"
             )
         return list(zip(*sides, strict=True))
-    pairs = list(run_flags.open_data(values, output_dir, run).references(DEV))
+    pairs = list(ModelFolder(output_dir).find_data(values.data_dir).references(DEV))
     return pairs if values.gold else pairs[:MAX_CHOOSING]
 
 
@@ -174,9 +174,7 @@ def _choose(
 
 def _shards(values: flags.FlagValues, output_dir: Path, run: Run) -> SplitData:
     """Returns the shards of the training pairs."""
-    data = run_flags.open_data(values, output_dir, run)
-    check_data(data, run, output_dir)
-    return data.split(TRAIN)
+    return ModelFolder(output_dir).own_data(values.data_dir).split(TRAIN)
 
 
 def _write(

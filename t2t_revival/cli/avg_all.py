@@ -9,6 +9,13 @@ from pathlib import Path
 from absl import flags
 
 from t2t_revival import registry
+from t2t_revival.checkpoints.averaging import (
+    UNKNOWN,
+    average_latest,
+    check_averages,
+    data_change,
+    moving_averages,
+)
 from t2t_revival.checkpoints.best import mark_stopped_early
 from t2t_revival.checkpoints.directory import Checkpoint, list_checkpoints
 from t2t_revival.checkpoints.selection import BEST, NEWEST, candidates, mark_average
@@ -23,15 +30,8 @@ from t2t_revival.evaluation.checkpoint_evaluation import (
 from t2t_revival.evaluation.checkpoint_scores import Evaluation, Evaluations, run_metric
 from t2t_revival.evaluation.decoded import metric_for
 from t2t_revival.hints import command_line
+from t2t_revival.model_folder import ModelFolder, Run
 from t2t_revival.problems.problem import DEV, Data
-from t2t_revival.training.averaging import (
-    UNKNOWN,
-    average_latest,
-    data_change,
-    moving_averages,
-    open_folder,
-)
-from t2t_revival.training.run import Run, load_hparams
 from t2t_revival.utils.files import check_writable, exclusive_lock
 
 USAGE = """
@@ -103,7 +103,7 @@ def _average(values: flags.FlagValues) -> None:
     check_writable(output_dir)
     path, steps = average_latest(
         output_dir,
-        values.n or None,
+        values.n or ModelFolder(output_dir).hparams.average_checkpoints,
         values.min_steps,
         values.mix_data,
         warn_of_corruption,
@@ -129,8 +129,8 @@ def _choose_default(values: flags.FlagValues, output_dir: Path, run: Run, averag
         return
     mark_average(output_dir, average.step, is_worse=True)  # until it is scored
     try:
-        data = run_flags.open_data(values, output_dir, run)
-        settings = evaluation_settings(data, DEV, run, output_dir, SENTENCES)
+        data = ModelFolder(output_dir).own_data(values.data_dir)
+        settings = evaluation_settings(ModelFolder(output_dir), data, DEV, SENTENCES)
     except T2TError as error:
         mark_average(output_dir, average.step, is_worse=False)
         say(f"the average is the default without a score on dev: {error}")
@@ -161,7 +161,13 @@ def _score(output_dir: Path, data: Data, average: Checkpoint, table: Evaluations
     for row in evaluate_checkpoints(
         [average, *newest, *others],
         table,
-        lambda: CheckpointScores(output_dir, data, DEV, SENTENCES, tensorflow_setup.num_parallel_batches()),
+        lambda: CheckpointScores(
+            ModelFolder(output_dir),
+            data,
+            DEV,
+            SENTENCES,
+            tensorflow_setup.num_parallel_batches(),
+        ),
         lambda checkpoint, seconds: say(f"scoring {checkpoint.path.relative_to(output_dir)} on dev"),
         say_skipped,
     ):
@@ -182,8 +188,10 @@ def _moving_averages(values: flags.FlagValues) -> None:
     model_dir = Path(values.model_dir).expanduser()
     folder = Path(values.output_dir).expanduser() if values.output_dir else model_dir / FOLDER
     run_flags.run_in(values, model_dir)
-    count = values.n or load_hparams(model_dir).average_checkpoints
-    open_folder(folder, model_dir, count, values.mix_data)
+    model = ModelFolder(model_dir)
+    count = values.n or model.hparams.average_checkpoints
+    check_averages(folder, model_dir, count, values.mix_data)
+    model.copy_to(folder)
     checkpoints = wait_flags.step_files(
         lambda: list_checkpoints(model_dir),
         values.wait_minutes,

@@ -10,7 +10,7 @@ from absl import flags
 from t2t_revival import registry
 from t2t_revival.back_translation.corpus import BackTranslation, MonolingualText
 from t2t_revival.back_translation.noise import WordNoise
-from t2t_revival.checkpoints.selection import select_checkpoint, taking_next
+from t2t_revival.checkpoints.selection import taking_next
 from t2t_revival.cli.support import command, engine_flags, run_flags
 from t2t_revival.cli.support.messages import ProgressBar, say, warn_of_corruption
 from t2t_revival.cli.support.text_files import STANDARD_STREAM
@@ -19,7 +19,7 @@ from t2t_revival.decoding.shards import Shard
 from t2t_revival.decoding.trained_models import TrainedModel, load_translator
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import command_line
-from t2t_revival.training.run import Run
+from t2t_revival.model_folder import ModelFolder, Run
 
 USAGE = """
 t2t-back-translate --model_dir=DIR --mono=FILE[,FILE...] --corpus_dir=DIR [--method=beam|sampling|noised]
@@ -119,7 +119,7 @@ def _corpus(values: flags.FlagValues, model_dir: Path, run: Run) -> BackTranslat
         raise T2TError(f"--corpus_dir={folder} is the model's own folder: give another")
     problem = registry.problem(run.problem)
     options, noise = _options(values, run), _noise(values)
-    model = TrainedModel(model_dir, select_checkpoint(model_dir, values.checkpoint, warn_of_corruption))
+    model = TrainedModel.select(ModelFolder(model_dir), values.checkpoint, warn_of_corruption)
     say(f"reading {', '.join(values.mono)}")
     try:
         text = MonolingualText.open([Path(file).expanduser() for file in values.mono])

@@ -33,7 +33,7 @@ from t2t_revival.decoding.resumable import UNCHECKED, score_pairs, split_at_tab,
 from t2t_revival.decoding.shards import Shard
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.decoded import SplitFiles, decode_split, metric_for
-from t2t_revival.training.run import Run
+from t2t_revival.model_folder import ModelFolder, Run
 from t2t_revival.utils.files import is_special
 
 if TYPE_CHECKING:
@@ -295,7 +295,7 @@ def _decode_split(
     """Decodes a split; prints examples and the BLEU or F1."""
     split = values.dataset_split or ("test" if values.eval_use_test_set else "dev")
     engine_flags.load_backend(values)
-    data = run_flags.open_data(values, output_dir, run)
+    data = ModelFolder(output_dir).find_data(values.data_dir)
     problem, pairs = data.problem, list(data.references(split))
     first, end = shard.bounds(len(pairs))
     part = split

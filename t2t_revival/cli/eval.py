@@ -31,8 +31,8 @@ from t2t_revival.evaluation.checkpoint_evaluation import (
 from t2t_revival.evaluation.checkpoint_scores import Evaluation, Evaluations, run_metric
 from t2t_revival.evaluation.decoded import metric_for, score_names
 from t2t_revival.hints import command_line
+from t2t_revival.model_folder import ModelFolder, Run
 from t2t_revival.problems.problem import DEV, TEST, Data
-from t2t_revival.training.run import Run, load_hparams
 from t2t_revival.utils.files import check_writable
 from t2t_revival.visualization.learning_curve import draw_evaluations
 
@@ -78,8 +78,8 @@ def _eval(values: flags.FlagValues) -> None:
     if engine_flags.uses_ctranslate2(values):
         _check_ctranslate2(values, output_dir, run)
     split = TEST if values.eval_use_test_set else DEV
-    data = run_flags.open_data(values, output_dir, run)
-    settings = evaluation_settings(data, split, run, output_dir, values.eval_bleu_sentences, engine)
+    data = ModelFolder(output_dir).own_data(values.data_dir)
+    settings = evaluation_settings(ModelFolder(output_dir), data, split, values.eval_bleu_sentences, engine)
     tensorflow_setup.load_backend(values)
     _evaluate(values, output_dir, run, data, Evaluations(output_dir, split, settings), split)
 
@@ -99,7 +99,8 @@ def _check_ctranslate2(values: flags.FlagValues, output_dir: Path, run: Run) -> 
     """Checks, before TensorFlow is loaded, that CTranslate2 can decode with the model."""
     from t2t_revival.decoding.ctranslate2_engine import check_usable
 
-    check_usable(load_hparams(output_dir), DecodeHParams.parse("", run.decode_hparams), values.precision)
+    options = DecodeHParams.parse("", run.decode_hparams)
+    check_usable(ModelFolder(output_dir).hparams, options, values.precision)
 
 
 def _evaluate(
@@ -126,7 +127,7 @@ def _evaluate(
                 engine=values.engine,
                 on_note=say,
             )
-        return CheckpointScores(output_dir, data, split, sentences, parallel, load_decoder)
+        return CheckpointScores(ModelFolder(output_dir), data, split, sentences, parallel, load_decoder)
 
     sentences = values.eval_bleu_sentences
     names = [name for name in score_names(data.problem) if sentences or name not in DECODED]

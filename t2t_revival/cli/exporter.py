@@ -19,7 +19,7 @@ from t2t_revival.decoding.ctranslate2_format import vocabulary_names
 from t2t_revival.decoding.options import CTRANSLATE2, DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import command_line
-from t2t_revival.training.run import Run, load_hparams
+from t2t_revival.model_folder import ModelFolder, Run
 from t2t_revival.utils.files import check_no_pattern, check_writable
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def _export(values: flags.FlagValues) -> None:
     options = run_flags.decode_options(values.decode_hparams, run)
     options.check_served()
     _check_format(values.format, values.quantize, options)
-    capabilities.check_held(load_hparams(output_dir), HOLDERS[values.format])
+    capabilities.check_held(ModelFolder(output_dir).hparams, HOLDERS[values.format])
     default = output_dir / ("export" if values.format == SAVED_MODEL else values.format)
     export_dir = Path(values.export_dir).expanduser() if values.export_dir else default
     if values.format == SAVED_MODEL:

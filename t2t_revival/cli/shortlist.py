@@ -11,8 +11,8 @@ from t2t_revival.cli.support import command, problem_flags, run_flags, tensorflo
 from t2t_revival.cli.support.messages import ProgressBar
 from t2t_revival.decoding.translations import Translations, coverage
 from t2t_revival.hints import command_line
+from t2t_revival.model_folder import ModelFolder
 from t2t_revival.problems.problem import DEV, TRAIN, Data
-from t2t_revival.training.run import check_data, load_vocabularies
 from t2t_revival.utils.files import check_writable
 
 USAGE = """
@@ -46,9 +46,8 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _learn(values: flags.FlagValues) -> None:
-    output_dir, run = run_flags.open_run(values)
-    data = run_flags.open_data(values, output_dir, run)
-    check_data(data, run, output_dir)
+    output_dir, _ = run_flags.open_run(values)
+    data = ModelFolder(output_dir).own_data(values.data_dir)
     check_writable(output_dir)
     tensorflow_setup.load_tensorflow(values)
     _write(values, output_dir, data)
@@ -59,7 +58,7 @@ def _write(values: flags.FlagValues, output_dir: Path, data: Data) -> None:
     from t2t_revival.data.examples import read_pairs
     from t2t_revival.data.lexicon import learn_translations
 
-    vocabularies = load_vocabularies(output_dir)
+    vocabularies = ModelFolder(output_dir).vocabularies
     pairs = read_pairs(data.split(TRAIN), values.max_pairs)
     with ProgressBar("iterations") as bar:
         learned = learn_translations(

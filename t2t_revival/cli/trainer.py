@@ -18,9 +18,9 @@ from t2t_revival.curve_files import best_row, is_falling
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import command_line, datagen_command
 from t2t_revival.hparams.hparams import HParams
+from t2t_revival.model_folder import ModelFolder
 from t2t_revival.problems.problem import DEV, TRAIN, Data
 from t2t_revival.training.events import EARLY, BestEvent, EvaluatedEvent, Event, NoteEvent, StepEvent
-from t2t_revival.training.run import check_place, check_same, check_unfinished, load_hparams, plan_run
 from t2t_revival.training.run_config import RunConfig
 from t2t_revival.training.warm_start import WarmStart
 from t2t_revival.visualization.learning_curve import draw_learning_curve
@@ -73,7 +73,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def _train(values: flags.FlagValues) -> int:
     warm_start = _warm_start(values)
-    vocab_files = warm_start.vocabularies if warm_start else []
+    vocab_files = warm_start.folder.vocabulary_files if warm_start else []
     problem = problem_flags.problem_from(values, vocab_files)
     output_dir = run_flags.output_dir(values)
     hparams = training_flags.hparams(values, output_dir)
@@ -85,7 +85,7 @@ def _train(values: flags.FlagValues) -> int:
     if mixture := problem.requested_mixture:
         _check_corpora(values, [corpus.name for corpus in mixture.corpora])
     _check_best(values)
-    check_place(output_dir, problem.name, values.hparams_set)
+    folder = ModelFolder.prepare(output_dir, problem.name, values.hparams_set, problem.hparams(hparams))
     if warm_start:
         warm_start.check(problem.name, problem.hparams(hparams))
     several = values.strategy == "multi_worker"
@@ -104,7 +104,9 @@ def _train(values: flags.FlagValues) -> int:
     for note in data.check_origins() if has_data else ():
         say(note)
     if has_data and not several:  # of several workers, only the chief knows the evaluations
-        _check_unfinished(values, data, hparams, output_dir)
+        data.split(TRAIN)
+        folder.plan_run(data, values.hparams_set)
+        folder.check_unfinished(problem.hparams(hparams).train_steps, values.local_eval_frequency)
     _check_corpora(values, list(data.corpora(DEV)))
     tensorflow_setup.load_backend(values)
     return _run(values, data, hparams, output_dir, warm_start)
@@ -156,14 +158,6 @@ def _run(
     else:
         say(f"step {result.step}: this worker has finished; the chief has reported and saved")
     return EXIT_STATUS.get(result.stopped_by or "", 0)
-
-
-def _check_unfinished(values: flags.FlagValues, data: Data, hparams: HParams, output_dir: Path) -> None:
-    """Refuses a finished training before TensorFlow is imported, which takes seconds."""
-    hparams = data.problem.hparams(hparams)
-    data.split(TRAIN)
-    check_same(output_dir, plan_run(data, values.hparams_set, output_dir), hparams)
-    check_unfinished(output_dir, hparams.train_steps, values.local_eval_frequency)
 
 
 def _check_best(values: flags.FlagValues) -> None:
@@ -237,7 +231,7 @@ def _print_end(values: flags.FlagValues, output_dir: Path, result: Result) -> No
     if result.stopped_by in EXIT_STATUS:
         print("next: the same command resumes from here")
     else:
-        falling = is_falling(output_dir, load_hparams(output_dir).average_checkpoints)
+        falling = is_falling(output_dir, ModelFolder(output_dir).hparams.average_checkpoints)
         if falling:
             print("the loss on dev is still falling: train longer before averaging checkpoints")
         following = "t2t-decoder" if stopped_early or falling or values.warm_start_from else "t2t-avg-all"

@@ -18,6 +18,7 @@ from t2t_revival.decoding.checkpoint_translations import CheckpointTranslations
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import command_line
+from t2t_revival.model_folder import ModelFolder
 
 USAGE = """
 t2t-translate-all --model_dir=DIR --source=FILE [--translations_dir=DIR/translations] [--wait_minutes=20]
@@ -68,7 +69,7 @@ def _translate_all(values: flags.FlagValues) -> None:
     lines = read_flag(values, "source")
     with ProgressBar("sentences") as bar:
         translations = CheckpointTranslations(
-            model_dir,
+            ModelFolder(model_dir),
             folder,
             lines,
             values.source,

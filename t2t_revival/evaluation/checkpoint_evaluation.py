@@ -22,7 +22,7 @@ from t2t_revival.curve_files import lower_is_better
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.checkpoint_scores import Evaluation, Evaluations, settings_fingerprint
 from t2t_revival.evaluation.decoded import tokenizer_setting
-from t2t_revival.training.run import Run, check_data
+from t2t_revival.model_folder import ModelFolder
 
 if TYPE_CHECKING:
     from t2t_revival.evaluation.decoded import Metric
@@ -36,10 +36,9 @@ ScoreCheckpoint = Callable[[Path], tuple["Scores", list[str]]]  # `CheckpointSco
 
 
 def evaluation_settings(
+    folder: ModelFolder,
     data: Data,
     split: str,
-    run: Run,
-    output_dir: Path,
     decoded_sentences: int,
     engine: str = "",
 ) -> str:
@@ -48,14 +47,13 @@ def evaluation_settings(
     `engine` names the engine that decodes, and its precision; it is empty for TensorFlow in float32.
 
     Raises:
-        T2TError: the data has another vocabulary than the model, or the split is missing or corrupt.
+        T2TError: the split is missing or corrupt.
     """
-    check_data(data, run, output_dir)
     data.split(split)
     return settings_fingerprint(
         data=dataclasses.asdict(data.metadata.splits[split]),
         source=data.metadata.source,
-        decode_hparams=run.decode_hparams,
+        decode_hparams=folder.run.decode_hparams,
         decoded_sentences=decoded_sentences,
         **({"engine": engine} if engine else {}),
         **tokenizer_setting(data.problem),

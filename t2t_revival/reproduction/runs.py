@@ -12,9 +12,9 @@ from t2t_revival import curve_files, registry
 from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
+from t2t_revival.model_folder import ModelFolder
 from t2t_revival.problems.problem import DEV, TEST
 from t2t_revival.reproduction.scales import Scale
-from t2t_revival.training.run import Run
 from t2t_revival.utils.files import text_lines
 
 Flags = Mapping[str, object]
@@ -128,7 +128,7 @@ class Runs:
         if not known.has_data(self.data_dir):
             return
         data = known.open(self.data_dir)
-        if data.vocabularies.inputs.fingerprint != Run.load(output_dir).fingerprint:
+        if data.vocabularies.inputs.fingerprint != ModelFolder(output_dir).run.fingerprint:
             raise T2TError(
                 f"{output_dir} was trained with another vocabulary than {self.data_dir} has: {NEW_FOLDER}"
             )

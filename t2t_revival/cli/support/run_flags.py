@@ -24,10 +24,8 @@ from t2t_revival.decoding.options import MEANS, PROBABILITIES, DecodeHParams
 from t2t_revival.decoding.shards import MAX_SHARDS
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams.hparams import FILE_NAME as HPARAMS_FILE
-from t2t_revival.problems.problem import Data
+from t2t_revival.model_folder import RUN_FILE, ModelFolder, Run
 from t2t_revival.t2t_import.folder import has_t2t_hparams, import_command, t2t_checkpoint
-from t2t_revival.training.run import FILE_NAME as RUN_FILE
-from t2t_revival.training.run import Run, find_data, load_hparams
 from t2t_revival.utils.files import is_file_name
 
 if TYPE_CHECKING:
@@ -160,7 +158,7 @@ def define_shards(values: flags.FlagValues, text: str) -> None:
 
 
 def define_split_dir(values: flags.FlagValues) -> None:
-    """Adds the `--data_dir` of `open_data`."""
+    """Adds the `--data_dir` of `ModelFolder.find_data`."""
     command.define(
         values,
         None,
@@ -250,7 +248,7 @@ def run_in(values: flags.FlagValues, folder: Path) -> Run:
     """Loads the run of a folder; see `open_run`."""
     if "t2t_usr_dir" in values and values.t2t_usr_dir:
         registry.import_usr_dir(values.t2t_usr_dir)
-    if not (folder / RUN_FILE).exists() and "t2t_usr_dir" in values:  # else it may be a user's problem
+    if not ModelFolder(folder).has_run and "t2t_usr_dir" in values:  # else it may be a user's problem
         _check_names(values, folder)
     run = Run.load(refuse_t2t(folder, values))
     for flag, own, agrees in (
@@ -275,7 +273,7 @@ def load_translator(
         asked = values.checkpoint
 
         def load() -> tuple[Translator, list[trained_models.TrainedModel]]:
-            models, _ = trained_models.open_models(folders, "ensemble", asked, warn_of_corruption)
+            models = trained_models.open_models(folders, "ensemble", asked, warn_of_corruption)
             mean = values.ensemble_mean
             return trained_models.load_translator(models, options, mean=mean, **settings), models
 
@@ -298,11 +296,6 @@ def named(values: flags.FlagValues) -> dict[str, str]:
     return {name: values[name].value for name in (*names, "t2t_usr_dir")}
 
 
-def open_data(values: flags.FlagValues, output_dir: Path, run: Run) -> Data:
-    """Opens the data of `--data_dir`, or that the model was trained from."""
-    return find_data(registry.problem(run.problem), run, output_dir, values.data_dir)
-
-
 def _is_t2t_name(name: str | None, problem: str) -> bool:
     """Checks for tensor2tensor's name of a problem that is not the name of a problem here."""
     return name is not None and t2t_names.is_problem(name, problem) and name not in registry.list_problems()
@@ -312,7 +305,7 @@ def _is_set_of(name: str | None, folder: Path) -> bool:
     """Checks for an hparams set of tensor2tensor that describes the model in a folder."""
     if not name or not name.startswith(T2T_SETS) or name not in registry.list_hparams():
         return False
-    return registry.hparams(name).architecture() == load_hparams(folder).architecture()
+    return registry.hparams(name).architecture() == ModelFolder(folder).hparams.architecture()
 
 
 def _check_names(values: flags.FlagValues, folder: Path) -> None:
