@@ -32,7 +32,7 @@ from t2t_revival.utils import checked_json
 from t2t_revival.utils.files import atomic_write, is_file_name, lock, writing
 
 if TYPE_CHECKING:
-    pass
+    from t2t_revival.problems.problem import Data
 
 RUN_FILE, LOCK_FILE = "run.json", ".training.lock"
 IMPORTED_DATA = "data"  # folder of data in the output_dir of an imported model
