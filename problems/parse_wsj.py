@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from t2t_revival import registry
+from t2t_revival import registration
 from t2t_revival.data.config import DataConfig
 from t2t_revival.errors import T2TError
 from t2t_revival.parsing.symbols import symbols
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 VOCAB_SIZES = ((10_000, 4_000), (30_000, 8_000))  # (exclusive bound of training trees, pieces)
 
 
-@registry.register_problem
+@registration.register_problem
 class ParseWsj(Problem):
     """English parsing, from a Penn Treebank folder: sections 02-21 of the WSJ."""
 
@@ -42,10 +42,6 @@ class ParseWsj(Problem):
         if defaults.reverse_target:
             raise T2TError(f"hparams: reverse_target is for text, and the targets of {self.name} are trees")
         return defaults
-
-    def eval_metrics(self) -> tuple[str, ...]:
-        """Loss, perplexity and accuracy per token, and F1 of real decoding."""
-        return ("loss", "perplexity", "accuracy", "f1")
 
     def make_source(self, data_source: str, tmp_dir: Path | None) -> TreebankSource:
         from t2t_revival.parsing.treebank import treebank
@@ -128,7 +124,7 @@ class MixedTreesConfig(DataConfig):
                 object.__setattr__(self, setting, value)
 
 
-@registry.register_problem
+@registration.register_problem
 class ParseWsjSemi(ParseWsj):
     """English parsing from a treebank mixed with sentences that another parser has parsed."""
 

@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from t2t_revival import registry
+from t2t_revival import registration
 from t2t_revival.data.config import DataConfig, DataSpec
 from t2t_revival.data.corpus_generation import OnProgress
 from t2t_revival.data.generation import generate, not_mixed, summed
@@ -18,12 +18,12 @@ from t2t_revival.data.generation_folder import other_data
 from t2t_revival.data.metadata import Metadata, data_fingerprint, metadata_path, references_path
 from t2t_revival.data.mixture import SUFFIXES, Corpus, Mixture, is_mixture, parse
 from t2t_revival.data.origin_check import check_origins
-from t2t_revival.data.records import CorpusShards, SplitData, checked_paths
+from t2t_revival.data.records import CorpusShards, SplitData, checked_paths, remake
 from t2t_revival.data.sources import Source, source
 from t2t_revival.data.vocabulary import TextEncoder, Vocabularies
 from t2t_revival.data.workers import ShardRunner, make_shards
-from t2t_revival.errors import T2TError
-from t2t_revival.hints import datagen_command, remake_command
+from t2t_revival.errors import CommandLine, T2TError
+from t2t_revival.metrics.metric import METRICS, TEXT, TREES
 from t2t_revival.utils.files import path_of, text_lines
 from t2t_revival.utils.source_code import place_of
 
@@ -80,7 +80,7 @@ class Problem:
     config_type: type[DataConfig] = DataConfig
     lines_have_tags: bool = False  # whether each line begins with a tag of the vocabulary
     separates_words: bool = False  # whether inputs have a space between any two words
-    targets_are_text: bool = True  # to which the rules of `data.cleaning` can be applied
+    targets_are_text: bool = True  # otherwise they are trees
     reference_lines: Callable[[Source, str], Iterable[str]] | None = None  # of a split, instead of targets
     _forward: Problem | None = None  # of a reversed problem
 
@@ -98,8 +98,8 @@ class Problem:
     def name(self) -> str:
         """The class name in snake_case, as in the registry; with `_rev` of a reversed problem."""
         if self._forward:
-            return f"{self._forward.name}{registry.REVERSED}"
-        return registry.snake_case(type(self).__name__)
+            return f"{self._forward.name}{registration.REVERSED}"
+        return registration.snake_case(type(self).__name__)
 
     def dataset_filename(self) -> str:
         """Returns the prefix of this problem's files in data_dir."""
@@ -146,7 +146,7 @@ class Problem:
         if hasattr(self, "generate_samples"):
             raise T2TError(
                 f"{where}: generate_samples is tensor2tensor's method; define make_source, which returns a "
-                "PairsSource of these pairs: see docs/from_tensor2tensor.md, Porting a problem"
+                "PairsSource of these pairs: see t2t_revival/from_tensor2tensor.md, Porting a problem"
             )
         if not (self.source_lang and self.target_lang):
             raise T2TError(
@@ -242,6 +242,24 @@ class Problem:
         tmp = config.tmp_dir if tmp_dir is None else path_of(tmp_dir, "tmp_dir")
         return generate(spec, path_of(data_dir, "data_dir"), tmp, progress, shard_runner)
 
+    def datagen_command(
+        self, data_dir: Path, vocab_file: Sequence[Path] = (), source: str | None = None
+    ) -> CommandLine:
+        """Returns the command that generates the problem's data; FOLDER is a source that only the user knows.
+
+        `vocab_file` is the vocabulary of the model that reads the data, or both, in the order of the data;
+        without it, the problem's. `source` is the one to take where the problem names none.
+        """
+        has_default = self.default_source and (self.default_source != "wmt14" or self.tfds_default)
+        config = self.config
+        if not config.data_source:
+            config = config.replace(data_source=source or ("" if has_default else "FOLDER"))
+        if vocab_file:
+            config = config.replace(
+                vocab_size=0, vocab_file=vocab_file, update_vocab=False, separate_vocabularies=None
+            )
+        return CommandLine("t2t-datagen", problem=self.name, data_dir=data_dir, **config.flags())
+
     def has_data(self, data_dir: str | Path) -> bool:
         """Returns whether the data in `data_dir` is complete; of a requested mixture, with its weights."""
         folder, name = path_of(data_dir, "data_dir"), self.forward.dataset_filename()
@@ -293,11 +311,11 @@ class Problem:
         path = metadata_path(folder, Corpus(corpus, "").files_name(name))
         if path.is_file():
             return Metadata.load(path)
-        making = f"run {datagen_command(self, folder)}"
+        making = self.datagen_command(folder)
         if corpus:
-            raise T2TError(f"{folder} lacks the corpus {corpus!r}: {making}")
+            raise T2TError(f"{folder} lacks the corpus {corpus!r}: run ", making)
         held = f" (it holds {others[0].held})" if (others := other_data(folder, name)) else ""
-        raise T2TError(f"no data for {self.name} in {folder}{held}: {making}")
+        raise T2TError(f"no data for {self.name} in {folder}{held}: run ", making)
 
     def _refuse_tags(self, tags: list[str]) -> None:
         if tags:
@@ -321,8 +339,9 @@ class Problem:
         return defaults
 
     def eval_metrics(self) -> tuple[str, ...]:
-        """Returns the names of the metrics of the dev split: per subword, and BLEU of real decoding."""
-        return ("loss", "perplexity", "accuracy", "bleu")
+        """Returns the names of the metrics of a split, of `METRICS`."""
+        outputs = TEXT if self.targets_are_text else TREES
+        return tuple(metric.name for metric in METRICS if metric.outputs in ("", outputs))
 
     def decode_hparams(self) -> dict[str, Any]:
         """Returns the defaults of decoding: beam_size, alpha, extra_length."""
@@ -438,7 +457,7 @@ class Data:
             )
         path = references_path(self.folder, self.metadata.name, split)
         if not path.is_file():
-            raise T2TError(f"{path}: no such file: run {remake_command(self.problem.name, self.folder)}")
+            raise T2TError(f"{path}: no such file: run ", remake(self.problem.name, self.folder))
         lines = text_lines(path.read_bytes(), str(path))
         return ((inputs, line) for (inputs, _), line in zip(self.text(split), lines, strict=True))
 

@@ -25,8 +25,7 @@ from t2t_revival.checkpoints.file import CheckpointNotFoundError, CorruptCheckpo
 from t2t_revival.curve_files import DEV, has_point
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.text_encoder import fingerprint
-from t2t_revival.errors import T2TError
-from t2t_revival.hints import command_line, datagen_command
+from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.utils import checked_json
 from t2t_revival.utils.files import atomic_write, is_file_name, lock, writing
@@ -219,8 +218,8 @@ class ModelFolder:
         if problem.has_data(folder):
             return problem.open(folder)
         source = "FOLDER" if self.run.data_dir else None  # an imported model's is tensor2tensor's own
-        made = datagen_command(problem, folder, self.vocabulary_files, source=source)
-        raise T2TError(f"no data for {self.run.problem} in {folder}: give --data_dir, or run {made}")
+        made = problem.datagen_command(folder, self.vocabulary_files, source)
+        raise T2TError(f"no data for {self.run.problem} in {folder}: give --data_dir, or run ", made)
 
     def own_data(self, data_dir: str | Path | None = None) -> Data:
         """Opens the data of `find_data`, which has the model's vocabulary.
@@ -233,8 +232,8 @@ class ModelFolder:
             other = self.path / IMPORTED_DATA
             raise T2TError(
                 f"{data.folder} was made with another vocabulary than that of the model in {self.path}: give "
-                f"the --data_dir that it was trained from, or --data_dir={other}, which this command makes: "
-                + datagen_command(data.problem, other, self.vocabulary_files, source=data.metadata.source)
+                f"the --data_dir that it was trained from, or --data_dir={other}, which this command makes: ",
+                data.problem.datagen_command(other, self.vocabulary_files, data.metadata.source),
             )
         return data
 
@@ -265,10 +264,10 @@ class ModelFolder:
             T2TError: it has not.
         """
         if self.has_run and self.run.fingerprints != run.fingerprints:
-            make = command_line("t2t-datagen", vocab_file=self.vocabulary_files)
             raise T2TError(
-                f"{self.path} holds a run with another vocabulary: {ANOTHER}, or another --data_dir that "
-                f"{make} makes with your other flags"
+                f"{self.path} holds a run with another vocabulary: {ANOTHER}, or another --data_dir that ",
+                CommandLine("t2t-datagen", vocab_file=self.vocabulary_files),
+                " makes with your other flags",
             )
 
     def save(self, run: Run, hparams: HParams, *vocabularies: Path) -> None:

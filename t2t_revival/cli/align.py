@@ -33,8 +33,7 @@ from t2t_revival.decoding.alignment_heads import all_heads
 from t2t_revival.decoding.options import PHARAOH
 from t2t_revival.decoding.outputs import ResultFormat, to_bytes
 from t2t_revival.decoding.resumable import naming, origin_of
-from t2t_revival.errors import T2TError
-from t2t_revival.hints import command_line
+from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.model_folder import ModelFolder, Run
 from t2t_revival.problems.problem import DEV, TRAIN
 from t2t_revival.utils.files import check_writable
@@ -168,7 +167,7 @@ def _choose(
     else:
         print(f"alignment error rate {rate:.4f} of the {len(pairs):,} pairs it was chosen by")
     print(
-        f"next: {command_line('t2t-decoder', **run_flags.named(values), decode_hparams='alignments=pharaoh')}"
+        f"next: {CommandLine('t2t-decoder', **run_flags.named(values), decode_hparams='alignments=pharaoh')}"
     )
 
 

@@ -14,22 +14,22 @@ from t2t_revival.checkpoints.averaging import (
     average_latest,
     check_averages,
     data_change,
-    moving_averages,
+    sliding_averages,
 )
 from t2t_revival.checkpoints.best import mark_stopped_early
 from t2t_revival.checkpoints.directory import Checkpoint, list_checkpoints
 from t2t_revival.checkpoints.selection import BEST, NEWEST, candidates, mark_average
 from t2t_revival.cli.support import command, problem_flags, run_flags, tensorflow_setup, wait_flags
 from t2t_revival.cli.support.messages import say, say_skipped, warn_of_corruption, warn_of_skipped
-from t2t_revival.errors import T2TError
+from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.evaluation.checkpoint_evaluation import (
+    Evaluation,
+    Evaluations,
     best_checkpoint,
     evaluate_checkpoints,
     evaluation_settings,
+    run_metric,
 )
-from t2t_revival.evaluation.checkpoint_scores import Evaluation, Evaluations, run_metric
-from t2t_revival.evaluation.decoded import metric_for
-from t2t_revival.hints import command_line
 from t2t_revival.model_folder import ModelFolder, Run
 from t2t_revival.problems.problem import DEV, Data
 from t2t_revival.utils.files import check_writable, exclusive_lock
@@ -95,7 +95,7 @@ def main(argv: list[str] | None = None) -> int:
 
 def _average(values: flags.FlagValues) -> None:
     if values.model_dir:
-        _moving_averages(values)
+        _sliding_averages(values)
         return
     if values["wait_minutes"].present:
         raise T2TError("--wait_minutes is for an average of each checkpoint: give --model_dir")
@@ -119,7 +119,7 @@ def _average(values: flags.FlagValues) -> None:
         where["checkpoint"] = str(path)
     if run.problem not in registry.list_problems():
         where["t2t_usr_dir"] = "YOUR_PACKAGE"
-    print(f"next: {command_line('t2t-decoder', **where)}")
+    print(f"next: {CommandLine('t2t-decoder', **where)}")
 
 
 def _choose_default(values: flags.FlagValues, output_dir: Path, run: Run, average: Checkpoint) -> None:
@@ -133,7 +133,7 @@ def _choose_default(values: flags.FlagValues, output_dir: Path, run: Run, averag
         settings = evaluation_settings(ModelFolder(output_dir), data, DEV, SENTENCES)
     except T2TError as error:
         mark_average(output_dir, average.step, is_worse=False)
-        say(f"the average is the default without a score on dev: {error}")
+        say(f"the average is the default without a score on dev: {error.message(values.t2t_usr_dir)}")
         return
     tensorflow_setup.load_backend(values)
     best = _score(output_dir, data, average, Evaluations(output_dir, DEV, settings))
@@ -176,13 +176,12 @@ def _score(output_dir: Path, data: Data, average: Checkpoint, table: Evaluations
         print(f"{row.checkpoint}  dev: {scores}", flush=True)
     references = [target for _, target in sample(data, DEV, SENTENCES)]
     outputs = {row.checkpoint: table.outputs(row) for row in rows}
-    metric = metric_for(data.problem)
-    best, reason = best_checkpoint(rows, metric, outputs, references, run_metric(output_dir))
+    best, reason = best_checkpoint(rows, data.problem, outputs, references, run_metric(output_dir))
     print(reason)
     return rows[0] if rows[0].scores == best.scores else best
 
 
-def _moving_averages(values: flags.FlagValues) -> None:
+def _sliding_averages(values: flags.FlagValues) -> None:
     if values["checkpoint"].present:
         raise T2TError("--checkpoint is for a single average: leave out --model_dir")
     model_dir = Path(values.model_dir).expanduser()
@@ -210,7 +209,7 @@ def _moving_averages(values: flags.FlagValues) -> None:
         )
 
     with exclusive_lock(folder, f"{folder}: another t2t-avg-all is writing there: wait until it ends"):
-        for average in moving_averages(
+        for average in sliding_averages(
             checkpoints, count, folder, warn_of_skipped, _warn_of_gap, on_other_data, values.mix_data
         ):
             made += 1
@@ -225,7 +224,7 @@ def _moving_averages(values: flags.FlagValues) -> None:
             + ": give a lower --n, or --wait_minutes while it is trained"
         )
     print(f"{_count(made, 'average')} of {_count(count, 'checkpoint')}")
-    print(f"next: {command_line('t2t-eval', output_dir=folder, t2t_usr_dir=values.t2t_usr_dir)}")
+    print(f"next: {CommandLine('t2t-eval', output_dir=folder, t2t_usr_dir=values.t2t_usr_dir)}")
 
 
 def _count(number: int, kind: str) -> str:

@@ -17,8 +17,7 @@ from t2t_revival.cli.support.text_files import STANDARD_STREAM
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.shards import Shard
 from t2t_revival.decoding.trained_models import TrainedModel, load_translator
-from t2t_revival.errors import T2TError
-from t2t_revival.hints import command_line
+from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.model_folder import ModelFolder, Run
 
 USAGE = """
@@ -93,7 +92,7 @@ def _back_translate(values: flags.FlagValues) -> None:
         f"left out  {counts['left_out']:,} blank or longer than max_length, {counts['empty_outputs']:,} with "
         "an empty output"
     )
-    print(f"next: {_next(corpus)}")
+    print(f"next: {_next(values, corpus)}")
 
 
 def _check_flags(values: flags.FlagValues) -> None:
@@ -163,18 +162,18 @@ def _decode(values: flags.FlagValues, corpus: BackTranslation, shard: Shard) -> 
         corpus.decode(translator, shard, bar.update, say)
 
 
-def _next(corpus: BackTranslation) -> str:
+def _next(values: flags.FlagValues, corpus: BackTranslation) -> CommandLine:
     """The command that makes data of the corpus and of another one, which only the user knows."""
     name = corpus.problem.name
     forward = (
         name.removesuffix(registry.REVERSED) if corpus.problem.was_reversed else name + registry.REVERSED
     )
-    return command_line(
+    return CommandLine(
         "t2t-datagen",
         problem="PROBLEM" if corpus.problem.one_way() else forward,
         data_source=f"parallel=FOLDER,back={corpus.folder}",
         data_dir="DATA_DIR",
-        t2t_usr_dir=registry.usr_dir_of(name),
+        t2t_usr_dir=values.t2t_usr_dir,
     )
 
 

@@ -14,13 +14,6 @@ from t2t_revival.cli.support import command, text_files, wait_flags
 from t2t_revival.cli.support.messages import say, warn_of_tabs
 from t2t_revival.cli.support.text_files import STANDARD_STREAM, name_of
 from t2t_revival.errors import T2TError, did_you_mean
-from t2t_revival.evaluation.bleu import (
-    chrf_score,
-    paper_style_bleu,
-    paper_style_languages,
-    read_lines,
-    t2t_bleu,
-)
 from t2t_revival.evaluation.translation_scores import (
     LOWERCASE,
     BleuCurves,
@@ -29,6 +22,13 @@ from t2t_revival.evaluation.translation_scores import (
     bleu_by_tag,
     list_translations,
     oldest_file_time,
+)
+from t2t_revival.metrics.bleu import (
+    chrf_score,
+    paper_style_bleu,
+    paper_style_languages,
+    read_lines,
+    t2t_bleu,
 )
 from t2t_revival.utils.bleu_tokenizers import DEFAULT, primary_code
 

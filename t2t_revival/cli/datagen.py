@@ -12,8 +12,7 @@ from t2t_revival.cli.support import command, problem_flags
 from t2t_revival.data.cleaning import RULES
 from t2t_revival.data.metadata import Metadata, SplitCounts, cleaned_path
 from t2t_revival.data.workers import ShardRunner
-from t2t_revival.errors import T2TError
-from t2t_revival.hints import command_line
+from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.problems.problem import TRAIN, Problem
 
 USAGE = """
@@ -162,14 +161,14 @@ def _places(metadata: Metadata, problem: Problem, values: flags.FlagValues) -> l
     return places
 
 
-def _next(metadata: Metadata, problem: Problem, values: flags.FlagValues) -> str:
+def _next(metadata: Metadata, problem: Problem, values: flags.FlagValues) -> CommandLine:
     """The command that trains on this data."""
     large = metadata.splits["train"].examples >= LARGE_CORPUS
     tiny, small, base = problem.usual_hparams
     hparams_set = tiny if metadata.source == "sample" else base if large else small
     folder = values.data_dir if values.data_dir != problem_flags.DATA_DIR else None
     names = {"problem": values.problem, "hparams_set": hparams_set}
-    return command_line("t2t-trainer", **names, data_dir=folder, t2t_usr_dir=values.t2t_usr_dir)
+    return CommandLine("t2t-trainer", **names, data_dir=folder, t2t_usr_dir=values.t2t_usr_dir)
 
 
 if __name__ == "__main__":

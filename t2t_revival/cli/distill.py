@@ -27,10 +27,10 @@ from t2t_revival.cli.support.text_files import STANDARD_STREAM, read_lines
 from t2t_revival.curve_files import DEV, has_point
 from t2t_revival.decoding.shards import Shard
 from t2t_revival.decoding.trained_models import TrainedModel, load_translator, open_models
+from t2t_revival.distillation.comparison import GREEDY, STUDENT, TEACHER, make_table, measure
 from t2t_revival.distillation.student_data import make_student_data, student_data_dir
 from t2t_revival.distillation.teacher_outputs import TeacherOutputs, read_pairs
-from t2t_revival.errors import T2TError
-from t2t_revival.hints import command_line
+from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.model_folder import ModelFolder, Run
 from t2t_revival.problems.problem import TRAIN
 from t2t_revival.utils import checked_json
@@ -195,7 +195,7 @@ def _decode(values: flags.FlagValues, outputs: TeacherOutputs) -> None:
         outputs.decode(translator, shard, bar.update, say)
     if shard.count > 1:
         rest = {**_given(values, *DECODING, "t2t_usr_dir"), "distilled_dir": outputs.folder}
-        training = command_line("t2t-distill", **rest, hparams_set="student_base", output_dir="STUDENT")
+        training = CommandLine("t2t-distill", **rest, hparams_set="student_base", output_dir="STUDENT")
         say(f"next, when all {shard.count} workers are done: {training}")
 
 
@@ -222,7 +222,7 @@ def _train_student(values: flags.FlagValues, teachers: list[TrainedModel], run: 
     if list_checkpoints(output_dir)[-1].step not in [average.step for average in list_averaged(output_dir)]:
         average_latest(output_dir, hparams.average_checkpoints, on_damaged=warn_of_corruption, on_note=say)
     _compare(values, outputs, TrainedModel.select(ModelFolder(output_dir), None, warn_of_corruption))
-    print(f"next: {command_line('t2t-decoder', output_dir=output_dir, t2t_usr_dir=values.t2t_usr_dir)}")
+    print(f"next: {CommandLine('t2t-decoder', output_dir=output_dir, t2t_usr_dir=values.t2t_usr_dir)}")
 
 
 def _make_data(values: flags.FlagValues, outputs: TeacherOutputs, vocabularies: list[Path]) -> None:
@@ -253,14 +253,6 @@ def _given(values: flags.FlagValues, *names: str) -> dict[str, Any]:
 
 def _compare(values: flags.FlagValues, outputs: TeacherOutputs, student: TrainedModel) -> None:
     """Measures teacher and student, unless that is done; prints and writes the table."""
-    from t2t_revival.distillation.comparison import (
-        GREEDY,
-        STUDENT,
-        TEACHER,
-        make_table,
-        measure,
-    )
-
     path = student.folder.path / f"{REPORT}.json"
     models = {TEACHER: outputs.origin()["teacher"], STUDENT: student.name}
     found = checked_json.load(path, "remove it") if path.exists() else {}

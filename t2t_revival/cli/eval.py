@@ -20,17 +20,18 @@ from t2t_revival.cli.support import (
 )
 from t2t_revival.cli.support.messages import duration, say, say_skipped
 from t2t_revival.decoding.options import FLOAT32, TENSORFLOW, DecodeHParams
-from t2t_revival.errors import T2TError
+from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.evaluation.checkpoint_evaluation import (
-    DECODED,
+    Evaluation,
+    Evaluations,
     best_checkpoint,
     checkpoint_lister,
+    drawn_score,
     evaluate_checkpoints,
     evaluation_settings,
+    run_metric,
 )
-from t2t_revival.evaluation.checkpoint_scores import Evaluation, Evaluations, run_metric
-from t2t_revival.evaluation.decoded import metric_for, score_names
-from t2t_revival.hints import command_line
+from t2t_revival.metrics.metric import metric_of
 from t2t_revival.model_folder import ModelFolder, Run
 from t2t_revival.problems.problem import DEV, TEST, Data
 from t2t_revival.utils.files import check_writable
@@ -130,7 +131,7 @@ def _evaluate(
         return CheckpointScores(ModelFolder(output_dir), data, split, sentences, parallel, load_decoder)
 
     sentences = values.eval_bleu_sentences
-    names = [name for name in score_names(data.problem) if sentences or name not in DECODED]
+    names = [name for name in data.problem.eval_metrics() if sentences or not metric_of(name).outputs]
     where = values.checkpoint or output_dir
     list_checkpoints = checkpoint_lister(output_dir, values.checkpoint)
     seen: set[Path] = set()
@@ -159,12 +160,12 @@ def _evaluate(
     if not rows:
         raise T2TError(f"no valid checkpoint in {where}: train with t2t-trainer")
     picture = table.path.with_suffix(".png")
-    draw_evaluations(table.rows, picture, f"{run.problem}, {run.hparams_set}: {split}")
+    score = drawn_score(output_dir, [row.scores for row in rows])
+    draw_evaluations(table.rows, picture, f"{run.problem}, {run.hparams_set}: {split}", score)
     print(f"table    {table.path}\npicture  {picture}")
     references = [target for _, target in sample(data, split, sentences)]
     outputs = {row.checkpoint: table.outputs(row) for row in rows}
-    metric = metric_for(data.problem)
-    best, reason = best_checkpoint(rows, metric, outputs, references, run_metric(output_dir))
+    best, reason = best_checkpoint(rows, data.problem, outputs, references, run_metric(output_dir))
     print(reason)
     _print_next(values, output_dir, best)
 
@@ -182,7 +183,7 @@ def _print_next(values: flags.FlagValues, output_dir: Path, best: Evaluation) ->
         "t2t_usr_dir": values.t2t_usr_dir,
         "eval_use_test_set": values.eval_use_test_set,
     }
-    print(f"next: {command_line('t2t-decoder', **where)}")
+    print(f"next: {CommandLine('t2t-decoder', **where)}")
 
 
 if __name__ == "__main__":

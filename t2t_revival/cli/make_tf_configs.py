@@ -10,8 +10,7 @@ import sys
 from absl import flags
 
 from t2t_revival.cli.support import command
-from t2t_revival.errors import T2TError
-from t2t_revival.hints import command_line
+from t2t_revival.errors import CommandLine, T2TError
 
 USAGE = """
 t2t-make-tf-configs --masters=HOST:PORT,HOST:PORT
@@ -62,7 +61,7 @@ def _make(values: flags.FlagValues) -> None:
     for config in tf_configs(values.masters):
         print(f"TF_CONFIG={shlex.quote(config)}")
     example = {"strategy": "multi_worker", "problem": "translate_ende", "hparams_set": "base"}
-    print(f"next: {command_line('t2t-trainer', **example)}", file=sys.stderr)
+    print(f"next: {CommandLine('t2t-trainer', **example)}", file=sys.stderr)
     print(
         "on each machine, with its line and a space before it, and with your problem and hparams set",
         file=sys.stderr,

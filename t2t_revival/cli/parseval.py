@@ -18,7 +18,7 @@ from t2t_revival.utils.files import file_lines
 if TYPE_CHECKING:
     from nltk.tree import Tree
 
-    from t2t_revival.evaluation.parseval import BracketCounts, Parseval
+    from t2t_revival.metrics.parseval import BracketCounts, Parseval
 
     NumberedTrees = list[tuple[int, Tree]]  # each with the line on which it begins
     Sentences = list[tuple[int, Tree | None]]  # likewise
@@ -67,7 +67,7 @@ def _parseval(values: flags.FlagValues) -> None:
 
 def _score(gold_file: str, predicted_file: str) -> None:
     """Prints the scores of the predicted trees."""
-    from t2t_revival.evaluation.parseval import score_corpus
+    from t2t_revival.metrics.parseval import score_corpus
 
     (gold, all_gold), (predicted, all_predicted) = _trees(gold_file), _trees(predicted_file)
     gold_name, predicted_name = name_of(gold_file), name_of(predicted_file)

@@ -25,14 +25,13 @@ from t2t_revival.cli.support.text_files import (
 )
 from t2t_revival.decoding.outputs import ResultFormat, to_bytes
 from t2t_revival.decoding.trained_models import load_translator
-from t2t_revival.errors import T2TError
+from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.evaluation import reranking
-from t2t_revival.evaluation.bleu import Bleu, chrf_score, sacrebleu_score
 from t2t_revival.evaluation.bleu_tuning import Table
-from t2t_revival.evaluation.decoded import metric_for
+from t2t_revival.evaluation.decoded import scoring_command
 from t2t_revival.evaluation.nbest import NBest
 from t2t_revival.evaluation.reranking import RescoringModel
-from t2t_revival.hints import command_line
+from t2t_revival.metrics.bleu import CorpusScore, chrf_score, sacrebleu_score
 from t2t_revival.utils.files import check_writable, is_special
 
 USAGE = """
@@ -98,8 +97,8 @@ def _rerank(values: flags.FlagValues) -> None:
     models, weights, scores = taking_next(scored, values.checkpoint, warn_of_corruption)
     names, table = reranking.feature_names(models), reranking.make_table(nbest, scores)
     if weights is None:
-        target_lang = registry.problem(reranking.problem_of_lists(models)).target_lang
-        weights = _tune(values, nbest, table, references, names, weights_file, target_lang)
+        problem = registry.problem(reranking.problem_of_lists(models))
+        weights = _tune(values, nbest, table, references, names, weights_file, problem.target_lang)
     if not values.tune or values.output_file:
         _write(values, reranking.rerank(nbest, table, weights), models)
 
@@ -217,7 +216,7 @@ def _tune(
     print(_gain(first, tuned, len(references)))
     before, after = (chrf_score(lines, references).score for lines in (firsts, chosen))
     print(f"chrF2 {before:.2f} before, {after:.2f} after; {tuned.signature}")
-    following = command_line(
+    following = CommandLine(
         "t2t-rerank",
         nbest="NBEST",
         source="SOURCE",
@@ -232,7 +231,7 @@ def _tune(
     return weights
 
 
-def _gain(first: Bleu, tuned: Bleu, lines: int) -> str:
+def _gain(first: CorpusScore, tuned: CorpusScore, lines: int) -> str:
     note = f"; {tuned.note}" if tuned.note else ""
     return f"BLEU {first.score:.2f} before, {tuned.score:.2f} after, on the {lines:,} lines of tuning{note}"
 
@@ -247,8 +246,8 @@ def _write(values: flags.FlagValues, outputs: list[str], models: Sequence[Rescor
         return
     say(f"outputs  {path}")
     problem = registry.problem(reranking.problem_of_lists(models))
-    if metric := metric_for(problem):
-        say(f"next: {metric.command(str(path), 'REFERENCE')}")
+    if scoring := scoring_command(problem, path):
+        say(f"next: {scoring}")
 
 
 if __name__ == "__main__":

@@ -21,8 +21,7 @@ from absl import flags
 from t2t_revival.cli.support import command, engine_flags, problem_flags, run_flags, tensorflow_setup
 from t2t_revival.cli.support.messages import say, warn_of_corruption
 from t2t_revival.decoding.options import CTRANSLATE2, FLOAT32, TENSORFLOW, DecodeHParams
-from t2t_revival.errors import T2TError
-from t2t_revival.hints import command_line
+from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.server.batching import BatchLimits
 from t2t_revival.server.config import ModelConfig, check_name, exported_name, load_config
@@ -272,7 +271,7 @@ def _run(
             server.should_exit = True
             return
         say(f"serving at {address}; Ctrl-C ends it")
-        say(f"next: {command_line('t2t-query-server', server=address, servable_name=models[0].name)}")
+        say(f"next: {CommandLine('t2t-query-server', server=address, servable_name=models[0].name)}")
 
     limits = Limits(values.max_lines, max_beam_size=values.max_beam_size, timeout=values.timeout_secs)
     batches = BatchLimits(

@@ -10,7 +10,7 @@ from absl import flags
 from t2t_revival.cli.support import command, problem_flags, run_flags, tensorflow_setup
 from t2t_revival.cli.support.messages import ProgressBar
 from t2t_revival.decoding.translations import Translations, coverage
-from t2t_revival.hints import command_line
+from t2t_revival.errors import CommandLine
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.problems.problem import DEV, TRAIN, Data
 from t2t_revival.utils.files import check_writable
@@ -78,7 +78,7 @@ def _write(values: flags.FlagValues, output_dir: Path, data: Data) -> None:
         f"dev: {size:,.0f} of {vocabularies.targets.size:,} pieces in the shortlist of a line, with "
         f"{share:.1%} of its target's pieces"
     )
-    decoding = command_line("t2t-decoder", **run_flags.named(values), decode_hparams="shortlist=on")
+    decoding = CommandLine("t2t-decoder", **run_flags.named(values), decode_hparams="shortlist=on")
     print(f"next: {decoding}")
 
 

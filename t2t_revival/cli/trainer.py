@@ -15,8 +15,7 @@ from t2t_revival.cli.support.best_export import BestExport
 from t2t_revival.cli.support.field_flags import field_values
 from t2t_revival.cli.support.messages import duration, say, warn_of_corruption
 from t2t_revival.curve_files import best_row, is_falling
-from t2t_revival.errors import T2TError
-from t2t_revival.hints import command_line, datagen_command
+from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.hparams.hparams import HParams
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.problems.problem import DEV, TRAIN, Data
@@ -94,7 +93,8 @@ def _train(values: flags.FlagValues) -> int:
     if not has_data:
         if several:
             raise T2TError(
-                "--strategy=multi_worker: generate the data first: " + datagen_command(problem, data_dir)
+                "--strategy=multi_worker: generate the data first: ",
+                problem.datagen_command(data_dir),
             )
         if problem_flags.uses_tensorflow(problem):
             tensorflow_setup.load_tensorflow(values)
@@ -169,7 +169,7 @@ def _check_best(values: flags.FlagValues) -> None:
 def _check_corpora(values: flags.FlagValues, corpora: list[str]) -> None:
     """Checks metrics of one corpus, such as bleu/news, against the corpora that have a dev split."""
     known = [name for name in corpora if name]
-    for flag in training_flags.METRICS:
+    for flag in training_flags.METRIC_FLAGS:
         _, slash, corpus = values[flag].value.partition("/")
         if slash and corpus not in known:
             names = ", ".join(known) or "it is no mixture"
@@ -235,7 +235,7 @@ def _print_end(values: flags.FlagValues, output_dir: Path, result: Result) -> No
         if falling:
             print("the loss on dev is still falling: train longer before averaging checkpoints")
         following = "t2t-decoder" if stopped_early or falling or values.warm_start_from else "t2t-avg-all"
-        print(f"next: {command_line(following, **run_flags.named(values))}")
+        print(f"next: {CommandLine(following, **run_flags.named(values))}")
 
 
 if __name__ == "__main__":

@@ -16,8 +16,7 @@ from t2t_revival.cli.support.messages import ProgressBar, say, say_skipped
 from t2t_revival.cli.support.text_files import check_outputs, named_files, read_flag
 from t2t_revival.decoding.checkpoint_translations import CheckpointTranslations
 from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.errors import T2TError
-from t2t_revival.hints import command_line
+from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.model_folder import ModelFolder
 
 USAGE = """
@@ -62,7 +61,7 @@ def _translate_all(values: flags.FlagValues) -> None:
         raise T2TError("--source=FILE is missing: the text to translate")
     own = (f"{name}={value}" for name, value in field_values(values, DECODE_FLAGS).items())
     options = run_flags.decode_options(",".join(filter(None, [values.decode_hparams, *own])), run)
-    has_bleu = "bleu" in registry.problem(run.problem).eval_metrics()
+    is_text = registry.problem(run.problem).targets_are_text
     folder = Path(values.translations_dir or model_dir / FOLDER).expanduser()
     made = {f"the translation {path}": path for path in folder.glob(f"{run.problem}-*")}
     check_outputs(named_files(values, "source"), made)
@@ -86,8 +85,8 @@ def _translate_all(values: flags.FlagValues) -> None:
             f"no valid checkpoint{at_least} in {model_dir}: train with t2t-trainer, or give --wait_minutes"
         )
     print(f"{len(steps)} translations of {len(lines):,} lines in {folder}, steps {steps[0]} to {steps[-1]}")
-    if has_bleu:
-        print(f"next: {command_line('t2t-bleu', translations_dir=folder, reference='REFERENCE')}")
+    if is_text:
+        print(f"next: {CommandLine('t2t-bleu', translations_dir=folder, reference='REFERENCE')}")
 
 
 def _translate(values: flags.FlagValues, model_dir: Path, translations: CheckpointTranslations) -> list[int]:

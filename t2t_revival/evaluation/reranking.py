@@ -111,7 +111,7 @@ def _is_reverse(problem: str, lists: str, folder: Path) -> bool:
 
 def _languages(name: str) -> tuple[str, str]:
     problem = registry.problem(name)
-    if "bleu" not in problem.eval_metrics():
+    if not problem.targets_are_text:
         raise T2TError(f"problem {name}: n-best lists of translations are reranked, and it has other outputs")
     return problem.source_lang, problem.target_lang
 

@@ -15,7 +15,7 @@ from contextlib import suppress
 from absl import flags
 
 from t2t_revival import t2t_names
-from t2t_revival.cli.support import registry_help, t2t_flags
+from t2t_revival.cli.support import registry_help
 from t2t_revival.cli.support.registry_help import HELP_WIDTH
 from t2t_revival.errors import HungUp, T2TError, Terminated
 from t2t_revival.utils import native_log
@@ -133,7 +133,8 @@ def _run(
     except (T2TError, OSError) as error:
         if values.debug:
             traceback.print_exc()
-        return _fail(name, str(error), EXIT_ERROR)
+        usr_dir = values["t2t_usr_dir"].value if "t2t_usr_dir" in values else None
+        return _fail(name, error.message(usr_dir) if isinstance(error, T2TError) else str(error), EXIT_ERROR)
     except Exception as error:
         if isinstance(error, RuntimeError) and "home directory" in str(error):  # pathlib's, of ~name/data
             return _fail(name, "a path begins with ~ and the name of no user: write all of it", EXIT_ERROR)
@@ -221,7 +222,7 @@ def parse(values: flags.FlagValues, command: str, arguments: list[str]) -> list[
             unknown.append(name)
     faults += [f"--{name}={fault}" for name in values if (fault := _path_fault(name, values[name].value))]
     return (
-        t2t_flags.explain_flags(command, unknown, _names(values))
+        t2t_names.explain_flags(command, unknown, _names(values))
         + _explain_problem(values) * bool(unknown)
         + faults
     )

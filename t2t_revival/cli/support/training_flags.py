@@ -9,11 +9,9 @@ from absl import flags
 from t2t_revival import registry
 from t2t_revival.cli.support import command, run_flags
 from t2t_revival.cli.support.field_flags import Bounds, FlagFields, define_fields
-from t2t_revival.curve_files import OF_ALL_CORPORA, metric_of
 from t2t_revival.errors import T2TError
-from t2t_revival.evaluation.checkpoint_evaluation import DECODED
-from t2t_revival.evaluation.decoded import score_names
 from t2t_revival.hparams.hparams import HParams
+from t2t_revival.metrics.metric import metric_of
 from t2t_revival.problems.problem import Problem
 from t2t_revival.training.run_config import AUTO, RunConfig
 
@@ -37,7 +35,7 @@ RUN_CONFIG_FLAGS: FlagFields = {  # T2T's names of the fields of RunConfig
 }
 BOUNDS: dict[str, Bounds] = {"random_seed": (0, 2**32 - 1), "max_nonfinite_steps": (1, None)}
 AUTO_BATCH_SIZE = "batch_size=auto"
-METRICS = ("eval_early_stopping_metric", "best_metric")
+METRIC_FLAGS = ("eval_early_stopping_metric", "best_metric")
 NAMES = (*RUN_CONFIG_FLAGS, "hparams", "train_steps", "eval_bleu_sentences")
 
 
@@ -70,19 +68,20 @@ def check_metrics(values: flags.FlagValues, problem: Problem) -> None:
     Raises:
         T2TError: it is none of the problem's, or is not measured.
     """
-    for flag in METRICS:
-        metric = metric_of(values[flag].value)
-        if metric == AUTO:
+    for flag in METRIC_FLAGS:
+        metric, names = metric_of(values[flag].value), problem.eval_metrics()
+        if metric.name == AUTO:
             continue
-        names = score_names(problem)
-        if metric not in names:
+        if metric.name not in names:
             known = ", ".join(names)
             raise T2TError(
                 f"--{flag}={values[flag].value}: not a metric of {problem.name}; give one of {known}"
             )
-        if metric in OF_ALL_CORPORA and metric != values[flag].value:
-            raise T2TError(f"--{flag}={values[flag].value}: {metric} is measured of all corpora together")
-        if metric in DECODED and not values.eval_bleu_sentences:
+        if not metric.of_each_corpus and metric.name != values[flag].value:
+            raise T2TError(
+                f"--{flag}={values[flag].value}: {metric.name} is measured of all corpora together"
+            )
+        if metric.outputs and not values.eval_bleu_sentences:
             raise T2TError(f"--{flag}={values[flag].value} needs --eval_bleu_sentences above 0")
 
 
