@@ -18,7 +18,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from t2t_revival import problems, t2t_names
+from t2t_revival import t2t_names
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.problems import Problem
@@ -37,7 +37,6 @@ from t2t_revival.registration import (
     unknown,
     usr_dir,
 )
-from t2t_revival.utils.source_code import place_of
 
 __all__ = [
     "REVERSED",
@@ -60,11 +59,11 @@ __all__ = [
 def problem(name: str, **settings: Any) -> Problem:
     """Returns the problem of that name, built with `settings` (such as `data_source="sample"`).
 
-    `NAME_rev` is the problem NAME with inputs and targets swapped; see `problems.reversed`.
+    `NAME_rev` is the problem NAME with inputs and targets swapped; see `Problem.reversed`.
 
     Raises:
-        T2TError: there is no such problem (names similar ones); its class lacks methods; it has no such
-            setting; or it cannot be reversed.
+        T2TError: there is no such problem (names similar ones), it has no such setting, or it cannot be
+            reversed.
     """
     base = name.removesuffix(REVERSED) if name not in PROBLEMS else name
     if base not in PROBLEMS:
@@ -72,10 +71,8 @@ def problem(name: str, **settings: Any) -> Problem:
         if (mirrored := _mirrored(name)) in known:
             raise T2TError(f"unknown problem {name!r}; did you mean {mirrored}?")
         raise T2TError(t2t_names.explain_problem(name) or unknown(name, known, "problem"))
-    cls = PROBLEMS[base]
-    if missing := sorted(getattr(cls, "__abstractmethods__", ())):
-        raise T2TError(f"problem {base!r} ({place_of(cls)}) does not define {', '.join(missing)}")
-    return cls(**settings) if base == name else problems.ReversedProblem(cls(**settings))
+    made = PROBLEMS[base](**settings)
+    return made if base == name else made.reversed()
 
 
 def _mirrored(name: str) -> str:
@@ -103,7 +100,7 @@ def list_problems() -> dict[str, str]:
     reversed_problems = {
         f"{name}{REVERSED}": f"{name} with inputs and targets swapped, on the same data."
         for name, cls in PROBLEMS.items()
-        if issubclass(cls, problems.Text2TextProblem) and not problems.one_way(cls)
+        if not cls.one_way()
     }
     return dict(sorted({**reversed_problems, **_summaries(PROBLEMS)}.items()))
 

@@ -30,6 +30,8 @@ def test_the_data_of_a_problem() -> None:
     assert str(registry.problem("translate_ende").datagen_command(folder, [Path("v.spm")])) == (
         f"{start} --vocab_file=v.spm"
     ), "wmt14 is the default"
+    refused = registry.problem("translate_enzh", clean=False, separate_vocabularies=False)
+    assert str(refused.datagen_command(folder)).endswith(" --noclean --noseparate_vocabularies")
     assert str(registry.problem("parse_wsj").datagen_command(Path("d"))) == (
         "t2t-datagen --problem=parse_wsj --data_dir=d --data_source=FOLDER"
     ), "there is no default"

@@ -120,16 +120,6 @@ def test_a_name_twice_in_a_users_package(tmp_path: Path) -> None:
         registry.import_usr_dir(folder)
 
 
-def test_a_problem_that_lacks_methods(tmp_path: Path) -> None:
-    folder = package(tmp_path / "usr_bare", MINE.replace("Text2TextProblem", "Problem"))
-    registry.import_usr_dir(folder)
-    with pytest.raises(
-        T2TError,
-        match=r"problem 'usr_problem' \(.*__init__\.py, line 11\) does not define approx_vocab_size, ",
-    ):
-        registry.problem("usr_problem")
-
-
 def test_a_name_of_a_package_that_is_not_imported() -> None:
     with pytest.raises(
         T2TError, match=r"unknown problem 'usr_problem'.* \(one of your own needs --t2t_usr_dir\)"

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 
 from absl import flags
 
-from t2t_revival import registry
-from t2t_revival.cli.support import command, problem_flags, run_flags, tensorflow_setup
+from t2t_revival.cli.support import command, run_flags, tensorflow_setup
 from t2t_revival.cli.support.messages import ProgressBar, say
 from t2t_revival.cli.support.text_files import (
     STANDARD_STREAM,
@@ -120,8 +119,7 @@ def _pairs(values: flags.FlagValues, output_dir: Path, run: Run) -> Pairs:
                 "one for each"
             )
         return list(zip(*sides, strict=True))
-    problem = problem_flags.require_text(registry.problem(run.problem))
-    pairs = list(problem.references(DEV, ModelFolder(output_dir).find_data(problem, values.data_dir)))
+    pairs = list(ModelFolder(output_dir).find_data(values.data_dir).references(DEV))
     return pairs if values.gold else pairs[:MAX_CHOOSING]
 
 
@@ -175,8 +173,7 @@ def _choose(
 
 def _shards(values: flags.FlagValues, output_dir: Path, run: Run) -> SplitData:
     """Returns the shards of the training pairs."""
-    problem = problem_flags.require_text(registry.problem(run.problem))
-    return problem.shards(TRAIN, ModelFolder(output_dir).own_data(problem, values.data_dir))
+    return ModelFolder(output_dir).own_data(values.data_dir).split(TRAIN)
 
 
 def _write(

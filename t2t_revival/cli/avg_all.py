@@ -31,8 +31,7 @@ from t2t_revival.evaluation.checkpoint_evaluation import (
     run_metric,
 )
 from t2t_revival.model_folder import ModelFolder, Run
-from t2t_revival.problems.problem import DEV
-from t2t_revival.problems.text_problems import Text2TextProblem
+from t2t_revival.problems.problem import DEV, Data
 from t2t_revival.utils.files import check_writable, exclusive_lock
 
 USAGE = """
@@ -130,15 +129,14 @@ def _choose_default(values: flags.FlagValues, output_dir: Path, run: Run, averag
         return
     mark_average(output_dir, average.step, is_worse=True)  # until it is scored
     try:
-        problem = problem_flags.require_text(registry.problem(run.problem))
-        data_dir = ModelFolder(output_dir).own_data(problem, values.data_dir)
-        settings = evaluation_settings(ModelFolder(output_dir), problem, DEV, data_dir, SENTENCES)
+        data = ModelFolder(output_dir).own_data(values.data_dir)
+        settings = evaluation_settings(ModelFolder(output_dir), data, DEV, SENTENCES)
     except T2TError as error:
         mark_average(output_dir, average.step, is_worse=False)
         say(f"the average is the default without a score on dev: {error.message(values.t2t_usr_dir)}")
         return
     tensorflow_setup.load_backend(values)
-    best = _score(output_dir, problem, data_dir, average, Evaluations(output_dir, DEV, settings))
+    best = _score(output_dir, data, average, Evaluations(output_dir, DEV, settings))
     if best.averaged:
         mark_average(output_dir, average.step, is_worse=False)
         print("the average is the default of commands from now on")
@@ -151,9 +149,7 @@ def _choose_default(values: flags.FlagValues, output_dir: Path, run: Run, averag
     )
 
 
-def _score(
-    output_dir: Path, problem: Text2TextProblem, data_dir: Path, average: Checkpoint, table: Evaluations
-) -> Evaluation:
+def _score(output_dir: Path, data: Data, average: Checkpoint, table: Evaluations) -> Evaluation:
     """Prints the scores of an average, the newest checkpoint and the best one; returns the best of them."""
     from t2t_revival.evaluation.split_scores import CheckpointScores, sample
 
@@ -167,9 +163,8 @@ def _score(
         table,
         lambda: CheckpointScores(
             ModelFolder(output_dir),
-            problem,
+            data,
             DEV,
-            data_dir,
             SENTENCES,
             tensorflow_setup.num_parallel_batches(),
         ),
@@ -179,9 +174,9 @@ def _score(
         rows.append(row)
         scores = "  ".join(f"{name} {value:.4g}" for name, value in row.scores.items())
         print(f"{row.checkpoint}  dev: {scores}", flush=True)
-    references = [target for _, target in sample(problem, DEV, data_dir, SENTENCES)]
+    references = [target for _, target in sample(data, DEV, SENTENCES)]
     outputs = {row.checkpoint: table.outputs(row) for row in rows}
-    best, reason = best_checkpoint(rows, problem, outputs, references, run_metric(output_dir))
+    best, reason = best_checkpoint(rows, data.problem, outputs, references, run_metric(output_dir))
     print(reason)
     return rows[0] if rows[0].scores == best.scores else best
 

@@ -11,7 +11,7 @@ from t2t_revival import registry
 from t2t_revival.back_translation.corpus import BackTranslation, MonolingualText
 from t2t_revival.back_translation.noise import WordNoise
 from t2t_revival.checkpoints.selection import taking_next
-from t2t_revival.cli.support import command, engine_flags, problem_flags, run_flags
+from t2t_revival.cli.support import command, engine_flags, run_flags
 from t2t_revival.cli.support.messages import ProgressBar, say, warn_of_corruption
 from t2t_revival.cli.support.text_files import STANDARD_STREAM
 from t2t_revival.decoding.options import DecodeHParams
@@ -19,7 +19,6 @@ from t2t_revival.decoding.shards import Shard
 from t2t_revival.decoding.trained_models import TrainedModel, load_translator
 from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.model_folder import ModelFolder, Run
-from t2t_revival.problems.reversed import one_way
 
 USAGE = """
 t2t-back-translate --model_dir=DIR --mono=FILE[,FILE...] --corpus_dir=DIR [--method=beam|sampling|noised]
@@ -117,7 +116,7 @@ def _corpus(values: flags.FlagValues, model_dir: Path, run: Run) -> BackTranslat
     folder = Path(values.corpus_dir).expanduser()
     if folder.resolve() == model_dir.resolve():
         raise T2TError(f"--corpus_dir={folder} is the model's own folder: give another")
-    problem = problem_flags.require_text(registry.problem(run.problem))
+    problem = registry.problem(run.problem)
     options, noise = _options(values, run), _noise(values)
     model = TrainedModel.select(ModelFolder(model_dir), values.checkpoint, warn_of_corruption)
     say(f"reading {', '.join(values.mono)}")
@@ -171,7 +170,7 @@ def _next(values: flags.FlagValues, corpus: BackTranslation) -> CommandLine:
     )
     return CommandLine(
         "t2t-datagen",
-        problem="PROBLEM" if one_way(type(corpus.problem)) else forward,
+        problem="PROBLEM" if corpus.problem.one_way() else forward,
         data_source=f"parallel=FOLDER,back={corpus.folder}",
         data_dir="DATA_DIR",
         t2t_usr_dir=values.t2t_usr_dir,

@@ -14,7 +14,6 @@ from t2t_revival.data.metadata import Metadata, SplitCounts, cleaned_path
 from t2t_revival.data.workers import ShardRunner
 from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.problems.problem import TRAIN, Problem
-from t2t_revival.problems.text_problems import Text2TextProblem
 
 USAGE = """
 t2t-datagen --problem=translate_ende [--data_source=FOLDER|sample|wmt14|tfds:NAME/CONFIG|hf:OWNER/NAME/CONFIG]
@@ -128,17 +127,15 @@ def _dropped(metadata: Metadata) -> Iterator[list[str]]:
 
 def _counts(metadata: Metadata, problem: Problem, values: flags.FlagValues) -> Iterator[tuple[str, ...]]:
     """Yields the rows of the table of counts: of each split, and of a mixture each corpus of it."""
-    mixed = ("corpus", "share") if metadata.corpora else ()
+    data = problem.open(problem_flags.data_dir(values)) if metadata.corpora else None
+    mixed = ("corpus", "share") if data else ()
     yield ("split", *mixed, *COLUMNS)
     total = sum(metadata.corpora.values())
     for split, counts in metadata.splits.items():
         yield (split, *(("all", "") if mixed else ()), *_cells(counts))
-        if not (mixed and isinstance(problem, Text2TextProblem)):
-            continue
-        folder = problem_flags.data_dir(values)
-        for name, corpus in problem.corpora(split, folder).items():
+        for name, corpus in data.corpora(split).items() if data else ():
             share = f"{metadata.corpora[name] / total:.1%}" if split == TRAIN else ""
-            yield (split, name, share, *_cells(corpus.metadata(folder).splits[split]))
+            yield (split, name, share, *_cells(corpus.metadata.splits[split]))
 
 
 def _cells(counts: SplitCounts) -> Iterator[str]:

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 from absl import flags
 
-from t2t_revival import registry
 from t2t_revival.cli.support import command, constraint_flags, engine_flags, run_flags
 from t2t_revival.cli.support.messages import ProgressBar, say
 from t2t_revival.cli.support.run_flags import JSONL
@@ -35,7 +34,6 @@ from t2t_revival.decoding.shards import Shard
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.decoded import SplitFiles, decode_split, report, scoring_command
 from t2t_revival.model_folder import ModelFolder, Run
-from t2t_revival.problems.text_problems import Text2TextProblem
 from t2t_revival.utils.files import is_special
 
 if TYPE_CHECKING:
@@ -295,11 +293,9 @@ def _decode_split(
 ) -> None:
     """Decodes a split; prints examples and the BLEU or F1."""
     split = values.dataset_split or ("test" if values.eval_use_test_set else "dev")
-    problem = registry.problem(run.problem)
-    if not isinstance(problem, Text2TextProblem):
-        raise T2TError(f"problem {run.problem} has no splits of text to decode: give --decode_from_file")
     engine_flags.load_backend(values)
-    pairs = list(problem.references(split, ModelFolder(output_dir).find_data(problem, values.data_dir)))
+    data = ModelFolder(output_dir).find_data(values.data_dir)
+    problem, pairs = data.problem, list(data.references(split))
     first, end = shard.bounds(len(pairs))
     part = split
     if shard.count > 1:

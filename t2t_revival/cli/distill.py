@@ -156,9 +156,8 @@ def _teachers(values: flags.FlagValues) -> tuple[list[TrainedModel], Run]:
 
 def _outputs(values: flags.FlagValues, teachers: list[TrainedModel], run: Run) -> TeacherOutputs:
     """Returns the outputs that the flags ask for, decoded or not."""
-    problem = problem_flags.require_text(registry.problem(run.problem))
-    data_dir = teachers[0].folder.own_data(problem, values.data_dir)
-    for note in problem.check_origins(data_dir):
+    data = teachers[0].folder.own_data(values.data_dir)
+    for note in data.check_origins():
         say(note)
     monolingual: list[str] = []
     for file in values.monolingual:
@@ -170,8 +169,7 @@ def _outputs(values: flags.FlagValues, teachers: list[TrainedModel], run: Run) -
     return TeacherOutputs(
         Path(folder).expanduser(),
         teachers,
-        problem,
-        data_dir,
+        data,
         run_flags.decode_options(values.decode_hparams, run),
         values.nearest,
         monolingual,
@@ -261,9 +259,9 @@ def _compare(values: flags.FlagValues, outputs: TeacherOutputs, student: Trained
     if found.get("models") != models:
         tensorflow_setup.load_backend(values)
         parallel = tensorflow_setup.num_parallel_batches()
-        names = [split for split in outputs.problem.metadata(outputs.data_dir).splits if split != TRAIN]
+        names = [split for split in outputs.data.metadata.splits if split != TRAIN]
         splits = {name: read_pairs(outputs.files(name)) for name in names}
-        found, target_lang = {"models": models}, outputs.problem.target_lang
+        found, target_lang = {"models": models}, outputs.data.problem.target_lang
         for name, of, options in (
             (TEACHER, outputs.teachers, ""),
             (STUDENT, [student], ""),

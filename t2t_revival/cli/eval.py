@@ -9,7 +9,6 @@ from pathlib import Path
 
 from absl import flags
 
-from t2t_revival import registry
 from t2t_revival.checkpoints.directory import Checkpoint
 from t2t_revival.cli.support import (
     command,
@@ -34,8 +33,7 @@ from t2t_revival.evaluation.checkpoint_evaluation import (
 )
 from t2t_revival.metrics.metric import metric_of
 from t2t_revival.model_folder import ModelFolder, Run
-from t2t_revival.problems.problem import DEV, TEST
-from t2t_revival.problems.text_problems import Text2TextProblem
+from t2t_revival.problems.problem import DEV, TEST, Data
 from t2t_revival.utils.files import check_writable
 from t2t_revival.visualization.learning_curve import draw_evaluations
 
@@ -80,14 +78,11 @@ def _eval(values: flags.FlagValues) -> None:
     output_dir, run = run_flags.open_run(values)
     if engine_flags.uses_ctranslate2(values):
         _check_ctranslate2(values, output_dir, run)
-    problem = problem_flags.require_text(registry.problem(run.problem))
     split = TEST if values.eval_use_test_set else DEV
-    data_dir = ModelFolder(output_dir).own_data(problem, values.data_dir)
-    settings = evaluation_settings(
-        ModelFolder(output_dir), problem, split, data_dir, values.eval_bleu_sentences, engine
-    )
+    data = ModelFolder(output_dir).own_data(values.data_dir)
+    settings = evaluation_settings(ModelFolder(output_dir), data, split, values.eval_bleu_sentences, engine)
     tensorflow_setup.load_backend(values)
-    _evaluate(values, output_dir, run, problem, data_dir, Evaluations(output_dir, split, settings), split)
+    _evaluate(values, output_dir, run, data, Evaluations(output_dir, split, settings), split)
 
 
 def _own_engine(values: flags.FlagValues) -> str:
@@ -113,8 +108,7 @@ def _evaluate(
     values: flags.FlagValues,
     output_dir: Path,
     run: Run,
-    problem: Text2TextProblem,
-    data_dir: Path,
+    data: Data,
     table: Evaluations,
     split: str,
 ) -> None:
@@ -134,12 +128,10 @@ def _evaluate(
                 engine=values.engine,
                 on_note=say,
             )
-        return CheckpointScores(
-            ModelFolder(output_dir), problem, split, data_dir, sentences, parallel, load_decoder
-        )
+        return CheckpointScores(ModelFolder(output_dir), data, split, sentences, parallel, load_decoder)
 
     sentences = values.eval_bleu_sentences
-    names = [name for name in problem.eval_metrics() if sentences or not metric_of(name).outputs]
+    names = [name for name in data.problem.eval_metrics() if sentences or not metric_of(name).outputs]
     where = values.checkpoint or output_dir
     list_checkpoints = checkpoint_lister(output_dir, values.checkpoint)
     seen: set[Path] = set()
@@ -171,9 +163,9 @@ def _evaluate(
     score = drawn_score(output_dir, [row.scores for row in rows])
     draw_evaluations(table.rows, picture, f"{run.problem}, {run.hparams_set}: {split}", score)
     print(f"table    {table.path}\npicture  {picture}")
-    references = [target for _, target in sample(problem, split, data_dir, sentences)]
+    references = [target for _, target in sample(data, split, sentences)]
     outputs = {row.checkpoint: table.outputs(row) for row in rows}
-    best, reason = best_checkpoint(rows, problem, outputs, references, run_metric(output_dir))
+    best, reason = best_checkpoint(rows, data.problem, outputs, references, run_metric(output_dir))
     print(reason)
     _print_next(values, output_dir, best)
 

@@ -7,14 +7,12 @@ from pathlib import Path
 
 from absl import flags
 
-from t2t_revival import registry
 from t2t_revival.cli.support import command, problem_flags, run_flags, tensorflow_setup
 from t2t_revival.cli.support.messages import ProgressBar
 from t2t_revival.decoding.translations import Translations, coverage
 from t2t_revival.errors import CommandLine
 from t2t_revival.model_folder import ModelFolder
-from t2t_revival.problems.problem import DEV, TRAIN
-from t2t_revival.problems.text_problems import Text2TextProblem
+from t2t_revival.problems.problem import DEV, TRAIN, Data
 from t2t_revival.utils.files import check_writable
 
 USAGE = """
@@ -48,21 +46,20 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _learn(values: flags.FlagValues) -> None:
-    output_dir, run = run_flags.open_run(values)
-    problem = problem_flags.require_text(registry.problem(run.problem))
-    data_dir = ModelFolder(output_dir).own_data(problem, values.data_dir)
+    output_dir, _ = run_flags.open_run(values)
+    data = ModelFolder(output_dir).own_data(values.data_dir)
     check_writable(output_dir)
     tensorflow_setup.load_tensorflow(values)
-    _write(values, output_dir, problem, data_dir)
+    _write(values, output_dir, data)
 
 
-def _write(values: flags.FlagValues, output_dir: Path, problem: Text2TextProblem, data_dir: Path) -> None:
+def _write(values: flags.FlagValues, output_dir: Path, data: Data) -> None:
     """Learns the translations, writes them, and prints how many of dev's tokens they have."""
     from t2t_revival.data.examples import read_pairs
     from t2t_revival.data.lexicon import learn_translations
 
     vocabularies = ModelFolder(output_dir).vocabularies
-    pairs = read_pairs(problem.shards(TRAIN, data_dir), values.max_pairs)
+    pairs = read_pairs(data.split(TRAIN), values.max_pairs)
     with ProgressBar("iterations") as bar:
         learned = learn_translations(
             pairs,
@@ -72,10 +69,10 @@ def _write(values: flags.FlagValues, output_dir: Path, problem: Text2TextProblem
             bar.update,
             vocabularies.target_size,
         )
-    data = problem.data_fingerprint(TRAIN, data_dir)
-    found = Translations(*learned, vocabularies.fingerprint, vocabularies.target_size or 0, data)
+    sizes = vocabularies.fingerprint, vocabularies.target_size or 0
+    found = Translations(*learned, *sizes, data.fingerprint(TRAIN))
     path = found.save(output_dir)
-    size, share = coverage(found, read_pairs(problem.shards(DEV, data_dir), values.max_pairs))
+    size, share = coverage(found, read_pairs(data.split(DEV), values.max_pairs))
     print(f"learned from {len(pairs.inputs.lengths):,} pairs: {path}")
     print(
         f"dev: {size:,.0f} of {vocabularies.targets.size:,} pieces in the shortlist of a line, with "

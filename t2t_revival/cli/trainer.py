@@ -18,8 +18,7 @@ from t2t_revival.curve_files import best_row, is_falling
 from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.hparams.hparams import HParams
 from t2t_revival.model_folder import ModelFolder
-from t2t_revival.problems.problem import DEV, TRAIN
-from t2t_revival.problems.text_problems import Text2TextProblem
+from t2t_revival.problems.problem import DEV, TRAIN, Data
 from t2t_revival.training.events import EARLY, BestEvent, EvaluatedEvent, Event, NoteEvent, StepEvent
 from t2t_revival.training.run_config import RunConfig
 from t2t_revival.training.warm_start import WarmStart
@@ -74,7 +73,7 @@ def main(argv: list[str] | None = None) -> int:
 def _train(values: flags.FlagValues) -> int:
     warm_start = _warm_start(values)
     vocab_files = warm_start.folder.vocabulary_files if warm_start else []
-    problem = problem_flags.require_text(problem_flags.problem_from(values, vocab_files))
+    problem = problem_flags.problem_from(values, vocab_files)
     output_dir = run_flags.output_dir(values)
     hparams = training_flags.hparams(values, output_dir)
     if values.freeze is not None:
@@ -89,34 +88,28 @@ def _train(values: flags.FlagValues) -> int:
     if warm_start:
         warm_start.check(problem.name, problem.hparams(hparams))
     several = values.strategy == "multi_worker"
-    has_data = problem.has_data(problem_flags.data_dir(values))
+    data_dir = problem_flags.data_dir(values)
+    has_data = problem.has_data(data_dir)
     if not has_data:
         if several:
             raise T2TError(
                 "--strategy=multi_worker: generate the data first: ",
-                problem_flags.same_data(values, vocab_files),
+                problem.datagen_command(data_dir),
             )
         if problem_flags.uses_tensorflow(problem):
             tensorflow_setup.load_tensorflow(values)
             tensorflow_setup.num_training_parts(hparams.batch_size)  # sets threads before TensorFlow starts
         problem_flags.generate_data(problem, values)
-    else:
-        _check_data(values, problem)
-    if has_data and not several:  # of several workers, only the chief knows the evaluations
-        problem.shards(TRAIN, problem_flags.data_dir(values))
-        folder.plan_run(problem, values.hparams_set, problem_flags.data_dir(values))
-        folder.check_unfinished(problem.hparams(hparams).train_steps, values.local_eval_frequency)
-    _check_corpora(values, list(problem.corpora(DEV, problem_flags.data_dir(values))))
-    tensorflow_setup.load_backend(values)
-    return _run(values, problem, hparams, output_dir, warm_start)
-
-
-def _check_data(values: flags.FlagValues, problem: Text2TextProblem) -> None:
-    """Checks that data that is there is what is asked for, of files that have not changed."""
-    data_dir = problem_flags.data_dir(values)
-    problem.metadata(data_dir)
-    for note in problem.check_origins(data_dir):
+    data = problem.open(data_dir)
+    for note in data.check_origins() if has_data else ():
         say(note)
+    if has_data and not several:  # of several workers, only the chief knows the evaluations
+        data.split(TRAIN)
+        folder.plan_run(data, values.hparams_set)
+        folder.check_unfinished(problem.hparams(hparams).train_steps, values.local_eval_frequency)
+    _check_corpora(values, list(data.corpora(DEV)))
+    tensorflow_setup.load_backend(values)
+    return _run(values, data, hparams, output_dir, warm_start)
 
 
 def _warm_start(values: flags.FlagValues) -> WarmStart | None:
@@ -130,7 +123,7 @@ def _warm_start(values: flags.FlagValues) -> WarmStart | None:
 
 def _run(
     values: flags.FlagValues,
-    problem: Text2TextProblem,
+    data: Data,
     hparams: HParams,
     output_dir: Path,
     warm_start: WarmStart | None,
@@ -144,17 +137,15 @@ def _run(
         num_parallel_batches=tensorflow_setup.num_training_parts(hparams.batch_size),
         **field_values(values, training_flags.RUN_CONFIG_FLAGS),
     )
-    data_dir = problem_flags.data_dir(values)
     experiment = Experiment(
-        problem,
+        data,
         hparams,
         values.hparams_set,
-        data_dir,
         config,
         values.eval_bleu_sentences,
         training_flags.is_batch_size_auto(values),
     )
-    say(f"training {problem.name} with {values.hparams_set}, output_dir {output_dir}")
+    say(f"training {data.problem.name} with {values.hparams_set}, output_dir {output_dir}")
     if values.strategy == "multi_worker":
         say("waiting for all workers to start")
     say("building the model")

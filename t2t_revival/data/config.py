@@ -85,7 +85,9 @@ class DataConfig:
     def flags(self) -> dict[str, Any]:
         """The flags of t2t-datagen that make such data; a vocabulary says itself whether it is one of two."""
         flags = {name: getattr(self, name) or None for name in SETTINGS if name != "tmp_dir"}
-        return flags | {"separate_vocabularies": not self.vocab_file and self.separate_vocabularies}
+        separate = None if self.vocab_file else self.separate_vocabularies
+        refused = {"noclean": self.clean is False, "noseparate_vocabularies": separate is False}
+        return flags | {"separate_vocabularies": separate} | refused
 
     def check(self, data_dir: Path, made: Metadata, source: str | None) -> None:
         """Checks that data was made as this says, and from `source`, the name of one; `None` accepts any.

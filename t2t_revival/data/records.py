@@ -70,11 +70,12 @@ def shard_name(name: str, split: str, index: int, count: int) -> str:
     return f"{name}-{split}-{index:05d}-of-{count:05d}"
 
 
-def shard_paths(data_dir: Path, name: str, split: str) -> list[Path]:
-    """Returns the paths of all shards of a split, in order.
+def checked_paths(data_dir: Path, name: str, split: str, sizes: Sequence[int]) -> list[Path]:
+    """Returns the paths of all shards of a split, in order, given their sizes in bytes.
 
     Raises:
-        T2TError: there are none, one is missing (names it), or shards of different counts are mixed.
+        T2TError: there are none, one is missing (names it) or has another size, or shards of different counts
+            are mixed.
     """
     pattern = re.compile(rf"{re.escape(name)}-{re.escape(split)}-\d{{5}}-of-(\d{{5}})")
     matches = {
@@ -90,7 +91,16 @@ def shard_paths(data_dir: Path, name: str, split: str) -> list[Path]:
     names = [shard_name(name, split, index, count) for index in range(count)]
     if missing := [shard for shard in names if shard not in matches]:
         raise T2TError(f"{data_dir}: shard {missing[0]} is missing; to make it, run ", remake(name, data_dir))
-    return [data_dir / shard for shard in names]
+    if count != len(sizes):
+        raise T2TError(
+            f"{data_dir}: {count} shards like {names[0]} instead of the {len(sizes)} in the metadata; remove "
+            "those that do not belong there"
+        )
+    paths = [data_dir / shard for shard in names]
+    for path, size in zip(paths, sizes, strict=True):
+        if path.stat().st_size != size:
+            raise T2TError(f"{path}: {path.stat().st_size} bytes instead of {size}; ", *remedy(path))
+    return paths
 
 
 def write_shard(path: Path, examples: Sequence[bytes]) -> None:

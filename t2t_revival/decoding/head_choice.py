@@ -18,7 +18,7 @@ from t2t_revival.utils.files import check_writable
 if TYPE_CHECKING:
     from t2t_revival.data.records import SplitData
     from t2t_revival.decoding.translator import Translator
-    from t2t_revival.problems.text_problems import Text2TextProblem
+    from t2t_revival.problems.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,7 @@ class HeadChoice:
     shards: SplitData
 
     @classmethod
-    def plan(
-        cls, folder: ModelFolder, problem: Text2TextProblem | None, data_dir: str | Path | None
-    ) -> HeadChoice:
+    def plan(cls, folder: ModelFolder, problem: Problem | None, data_dir: str | Path | None) -> HeadChoice:
         """Finds the data; `data_dir` is as in `ModelFolder.own_data`.
 
         Raises:
@@ -47,9 +45,8 @@ class HeadChoice:
         try:
             if problem is None:
                 raise T2TError(f"the problem {folder.run.problem} is not registered: give --t2t_usr_dir")
-            found = folder.own_data(problem, data_dir)
-            pairs = list(islice(problem.references(DEV, found), MAX_CHOOSING))
-            return cls(folder, pairs, problem.shards(TRAIN, found))
+            data = folder.own_data(data_dir)
+            return cls(folder, list(islice(data.references(DEV), MAX_CHOOSING)), data.split(TRAIN))
         except T2TError as error:
             raise _impossible(folder.path, error) from error
 

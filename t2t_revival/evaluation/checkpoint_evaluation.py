@@ -36,7 +36,7 @@ from t2t_revival.utils.csv_table import CsvTable
 from t2t_revival.utils.files import atomic_write, text_lines
 
 if TYPE_CHECKING:
-    from t2t_revival.problems.text_problems import Text2TextProblem
+    from t2t_revival.problems.problem import Data, Problem
 
 LABELS = ("step", "checkpoint", "weights", "settings")  # all other columns are scores
 LEAST_SCORE = 1.0  # lower values of BLEU or F1 do not tell models apart
@@ -218,9 +218,8 @@ def _evaluation(cells: dict[str, str]) -> Evaluation:
 
 def evaluation_settings(
     folder: ModelFolder,
-    problem: Text2TextProblem,
+    data: Data,
     split: str,
-    data_dir: Path,
     decoded_sentences: int,
     engine: str = "",
 ) -> str:
@@ -231,16 +230,15 @@ def evaluation_settings(
     Raises:
         T2TError: the split is missing or corrupt.
     """
-    metadata = problem.metadata(data_dir)
-    problem.shards(split, data_dir)
+    data.split(split)
     return settings_fingerprint(
-        data=dataclasses.asdict(metadata.splits[split]),
-        source=metadata.source,
+        data=dataclasses.asdict(data.metadata.splits[split]),
+        source=data.metadata.source,
         decode_hparams=folder.run.decode_hparams,
         decoded_sentences=decoded_sentences,
-        metrics=problem.eval_metrics(),
+        metrics=data.problem.eval_metrics(),
         **({"engine": engine} if engine else {}),
-        **tokenizer_setting(problem),
+        **tokenizer_setting(data.problem),
     )
 
 
@@ -314,7 +312,7 @@ def evaluate_checkpoints(
 
 def best_checkpoint(
     rows: Sequence[Evaluation],
-    problem: Text2TextProblem,
+    problem: Problem,
     outputs: Mapping[str, Sequence[str] | None],
     references: Sequence[str],
     run_metric: str = "",

@@ -17,7 +17,6 @@ from t2t_revival.utils.files import buffered_write
 if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator
     from t2t_revival.problems.problem import Problem
-    from t2t_revival.problems.text_problems import Text2TextProblem
 
 Results = dict[str, CorpusScore]  # by the names of metrics, the main one first
 
@@ -59,7 +58,7 @@ def tokenizer_setting(problem: Problem) -> dict[str, str]:
     if not problem.targets_are_text:
         return {}
     name = name_of_code(problem.target_lang)
-    if getattr(problem, "lines_have_tags", False) and not name:
+    if problem.lines_have_tags and not name:
         name = "by script"
     return {"tokenizer": name} if name not in ("", DEFAULT) else {}
 
@@ -110,7 +109,7 @@ class SplitFiles(NamedTuple):
 
 def decode_split(
     translator: Translator,
-    problem: Text2TextProblem,
+    problem: Problem,
     split: str,
     pairs: list[tuple[str, str]],
     files: SplitFiles,

@@ -24,7 +24,7 @@ from t2t_revival.hparams import HParams
 from t2t_revival.metrics.metric import metric_of
 from t2t_revival.model import Transformer
 from t2t_revival.model_folder import ModelFolder
-from t2t_revival.problems.text_problems import Text2TextProblem
+from t2t_revival.problems.problem import Data
 from t2t_revival.utils.jax_program import JaxProgram
 
 
@@ -91,24 +91,23 @@ class SplitScores:
 
     def __init__(
         self,
-        problem: Text2TextProblem,
+        data: Data,
         split: str,
-        data_dir: Path,
         hparams: HParams,
         vocabularies: Vocabularies,
         options: DecodeHParams,
         decoded_sentences: int,
         num_parallel_batches: int = 1,
     ) -> None:
-        self._problem, self._vocabularies, self._options = problem, vocabularies, options
+        self._problem, self._vocabularies, self._options = data.problem, vocabularies, options
         self._max_length, self._num_parallel_batches = hparams.max_length, num_parallel_batches
         on_jax = keras.backend.backend() == JAX
         self._corpora = {
             name: (
-                evaluation_batches(corpus.shards(split, data_dir), hparams, fixed_shapes=on_jax),
-                sample(corpus, split, data_dir, decoded_sentences),
+                evaluation_batches(corpus.split(split), hparams, fixed_shapes=on_jax),
+                sample(corpus, split, decoded_sentences),
             )
-            for name, corpus in problem.corpora(split, data_dir).items()
+            for name, corpus in data.corpora(split).items()
         }
         self._scorers: tuple[TeacherForced, Translator] | None = None
 
@@ -164,9 +163,8 @@ class CheckpointScores:
     def __init__(
         self,
         folder: ModelFolder,
-        problem: Text2TextProblem,
+        data: Data,
         split: str,
-        data_dir: Path,
         decoded_sentences: int,
         num_parallel_batches: int = 1,
         load_decoder: Callable[[str], Translator] | None = None,
@@ -175,7 +173,7 @@ class CheckpointScores:
         options = DecodeHParams.parse("", folder.run.decode_hparams)
         hparams, vocabularies = folder.hparams, folder.vocabularies
         self._scores = SplitScores(
-            problem, split, data_dir, hparams, vocabularies, options, decoded_sentences, num_parallel_batches
+            data, split, hparams, vocabularies, options, decoded_sentences, num_parallel_batches
         )
         target_size = vocabularies.target_size
         self._model = Transformer(hparams, vocabularies.inputs.size, target_vocab_size=target_size)
@@ -193,13 +191,13 @@ class CheckpointScores:
         return self._scores.with_outputs(self._model, decoder)
 
 
-def sample(problem: Text2TextProblem, split: str, data_dir: Path, count: int) -> list[tuple[str, str]]:
+def sample(data: Data, split: str, count: int) -> list[tuple[str, str]]:
     """Samples at most `count` pairs, evenly spread over a split; of a mixture, as many from each corpus."""
     if count < 1:
         return []
     found = []
-    for corpus in problem.corpora(split, data_dir).values():
-        pairs = list(corpus.references(split, data_dir))
+    for corpus in data.corpora(split).values():
+        pairs = list(corpus.references(split))
         found += pairs[:: max(1, -(-len(pairs) // count))]
     return found
 

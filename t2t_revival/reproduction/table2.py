@@ -19,7 +19,7 @@ from t2t_revival.hparams import HParams
 from t2t_revival.metrics.bleu import sacrebleu_score
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.reproduction.result_table import Cell, ResultTable
-from t2t_revival.reproduction.runs import Decoded, Runs, text_problem
+from t2t_revival.reproduction.runs import Decoded, Runs
 from t2t_revival.reproduction.training_flops import (
     counted_flops,
     device_name,
@@ -129,7 +129,7 @@ def make_table(
 
 
 def _is_finished(runs: Runs, problem: str, model: str) -> bool:
-    if not text_problem(problem).has_data(runs.data_dir):
+    if not registry.problem(problem).has_data(runs.data_dir):
         return False
     changes = CHANGES.get((problem, model), "")
     return runs.is_finished(model, problem, runs.test_split(problem), average=True, changes=changes)

@@ -8,7 +8,7 @@ from pathlib import Path
 from t2t_revival import registry
 from t2t_revival.evaluation.decoded import score_outputs
 from t2t_revival.reproduction.result_table import Cell, ResultTable, draw_dots
-from t2t_revival.reproduction.runs import Runs, text_problem
+from t2t_revival.reproduction.runs import Runs
 
 ALONE, SEMI = "parse_wsj", "parse_wsj_semi"
 PAPER: Sequence[tuple[str, str, float, str | None]] = (  # F1 on section 23, and the problem trained here
@@ -75,7 +75,7 @@ def _train_and_score(
     split = runs.test_split(name)
     decoded = runs.decode(output_dir, split, average=True, beam_size=runs.scale.parsing_beam)
     outputs, references = decoded.lines()
-    (score,) = score_outputs(text_problem(name), outputs, references).values()
+    (score,) = score_outputs(registry.problem(name), outputs, references).values()
     return f"{score.score:.1f}", f"{hparams_set}, {len(references):,} sentences of {split}"
 
 

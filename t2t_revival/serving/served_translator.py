@@ -23,7 +23,7 @@ from t2t_revival.utils.texts import texts_of
 if TYPE_CHECKING:
     from t2t_revival.decoding.lexical_constraints import LineConstraints
     from t2t_revival.decoding.outputs import OrderedOutput, ResultFormat
-    from t2t_revival.problems.text_problems import Text2TextProblem
+    from t2t_revival.problems.problem import Problem
 
 # Settings that a request may have.
 SEARCH = re.compile(r"\b(beam_size|alpha|extra_length|return_beams|shortlist|sampling_\w+|random_seed)\s*=")
@@ -44,7 +44,7 @@ class ServedOptions:
         usual: the search settings of requests that must have some, as those with constraints must.
     """
 
-    problem: Text2TextProblem | None = None
+    problem: Problem | None = None
     search: DecodeHParams | None = None
     tokenized: bool = False
     scores: bool = False
@@ -56,10 +56,10 @@ class ServedOptions:
     @property
     def language(self) -> str:
         """The language of the lines, for `split`; English where the problem does not tell."""
-        return getattr(self.problem, "source_lang", "") or "en"
+        return (self.problem.source_lang if self.problem else "") or "en"
 
     @classmethod
-    def parse(cls, text: str, problem: Text2TextProblem | None) -> ServedOptions:
+    def parse(cls, text: str, problem: Problem | None) -> ServedOptions:
         """Parses `--decode_hparams`; where it has a setting of the search, the others are the problem's.
 
         Raises:

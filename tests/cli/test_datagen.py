@@ -65,7 +65,7 @@ def test_an_edited_corpus_stops_both_commands_until_it_is_overwritten(flag, corp
         assert "by t2t-datagen with the same flags and --overwrite, or give another --data_dir" in line
     assert run(*common, "--vocab_size=300", "--overwrite") == 0
     assert run(*common) == 0
-    pairs = registry.problem("translate_ende").text("train", data)
+    pairs = registry.problem("translate_ende").open(data).text("train")
     assert all("Katze" in target for _, target in pairs)
     assert not (tmp_path / "out").exists()
 

@@ -23,9 +23,7 @@ def scored(monkeypatch):
     names = []
 
     class Scores:
-        def __init__(
-            self, output_dir, problem, split, data_dir, decoded_sentences, num_parallel_batches, load_decoder
-        ):
+        def __init__(self, output_dir, data, split, decoded_sentences, num_parallel_batches, load_decoder):
             self.decoded = decoded_sentences
 
         def __call__(self, path):
@@ -69,7 +67,7 @@ def test_scores_are_those_of_the_model(out, capsys, write_checkpoint):
     vocabulary, hparams = ModelFolder(out).vocabularies.inputs, ModelFolder(out).hparams
     model = Transformer(hparams, vocabulary.size)
     checkpoints.restore_weights(model, out / "model.ckpt-9.npz")
-    pairs = list(registry.problem("translate_ende").references("dev", Run.load(out).data_dir))
+    pairs = list(registry.problem("translate_ende").open(Run.load(out).data_dir).references("dev"))
     log_probabilities, right = [], []
     for source, target in pairs:
         source_ids, target_ids = (np.array([[*vocabulary.encode(text), 1]]) for text in (source, target))

@@ -5,6 +5,7 @@ import io
 import re
 import shutil
 import sys
+from collections import Counter
 
 import pytest
 
@@ -12,7 +13,7 @@ from t2t_revival import registration
 from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.checkpoints.file import trained_on
 from t2t_revival.checkpoints.selection import select_checkpoint
-from t2t_revival.cli import avg_all
+from t2t_revival.cli import avg_all, decoder
 from t2t_revival.curve_files import DEV, TRAIN, read_curve, read_segments
 from t2t_revival.evaluation.checkpoint_evaluation import dev_score
 from t2t_revival.model_folder import ModelFolder, Run
@@ -51,6 +52,19 @@ def out(run, tmp_path):
 
 def average(out, *flags):
     return avg_all.main(["t2t-avg-all", f"--output_dir={out}", *flags])
+
+
+def test_a_command_opens_each_file_of_the_data_once(out, data):
+    opened = Counter()
+    sys.addaudithook(lambda event, values: opened.update([str(values[0])] if event == "open" else []))
+    once = dict.fromkeys((data / "translate_ende.meta.json", data / "vocab.translate_ende.310.spm"), 1)
+    for command in (
+        lambda: train(data, out, "--train_steps=5"),
+        lambda: decoder.main(["t2t-decoder", f"--output_dir={out}"]),
+    ):
+        opened.clear()
+        assert command() == 0
+        assert {path: opened[str(path)] for path in once} == once
 
 
 def test_data_is_made_and_a_run_can_be_used_from_its_folder_alone(run, data):

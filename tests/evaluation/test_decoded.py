@@ -12,7 +12,6 @@ from t2t_revival.evaluation.decoded import (
     tokenizer_setting,
 )
 from t2t_revival.metrics.bleu import sacrebleu_score
-from t2t_revival.problems.reversed import ReversedProblem
 
 GOLD = ["(S (NP (PRP It)) (VP (VBZ eats) (NP (NNS cats))) (. .))", "(NP (NN cat))"]
 
@@ -75,7 +74,7 @@ def test_bleu_of_chinese() -> None:
     class Reports(Text2TextProblem):
         source_lang, target_lang = "en", "zh_Hant"
 
-    for problem in (registry.problem("translate_enzh"), Reports(), ReversedProblem(ZhDe())):
+    for problem in (registry.problem("translate_enzh"), Reports(), ZhDe().reversed()):
         result = score_outputs(problem, outputs, references)["bleu"]
         assert result.score == BLEU(tokenize="zh").corpus_score(outputs, [references]).score > 50
         assert "tok:zh" in result.signature

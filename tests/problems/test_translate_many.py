@@ -18,12 +18,10 @@ def test_corpora_named_after_their_languages_get_the_tag_of_the_target(tmp_path,
         "en,fr",
         "de,en",
     )
-    found = problem.corpora("dev", tmp_path)
-    english = [target for _, target in found["fr-en"].text("dev", tmp_path)]
-    assert [source for source, _ in found["en-de"].text("dev", tmp_path)] == [
-        f"<2de> {line}" for line in english
-    ]
-    assert all(source.startswith("<2en> ") for source, _ in found["fr-en"].text("train", tmp_path))
+    found = problem.open(tmp_path).corpora("dev")
+    english = [target for _, target in found["fr-en"].text("dev")]
+    assert [source for source, _ in found["en-de"].text("dev")] == [f"<2de> {line}" for line in english]
+    assert all(source.startswith("<2en> ") for source, _ in found["fr-en"].text("train"))
 
 
 def test_one_source_is_refused(tmp_path):

@@ -5,6 +5,7 @@ All functions raise `T2TError` for flags that are missing or wrong.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
@@ -19,9 +20,9 @@ from t2t_revival.data.config import SETTINGS, DataConfig
 from t2t_revival.data.metadata import Metadata, unfinished_dir
 from t2t_revival.data.mixture import is_mixture
 from t2t_revival.data.workers import ShardRunner
-from t2t_revival.errors import CommandLine, T2TError
+from t2t_revival.errors import T2TError
+from t2t_revival.problems.parse_wsj import MixedTreesConfig
 from t2t_revival.problems.problem import Problem
-from t2t_revival.problems.text_problems import Text2TextProblem
 
 DATA_DIR = "~/t2t_data"
 STAGES = {  # of data generation
@@ -31,8 +32,7 @@ STAGES = {  # of data generation
     "aligning": "aligning the words of train",
     "vocabulary": "learning the vocabulary from a sample of {total:,} pairs",
 }
-OWN_FLAGS = (*SETTINGS, "auto_trees", "gold_share")  # of a problem; the last two are parse_wsj_semi's
-DATA_FLAGS = ("problem", "data_dir", *OWN_FLAGS, "t2t_usr_dir")
+OWN_FLAGS = tuple(field.name for field in dataclasses.fields(MixedTreesConfig))  # of a problem
 
 
 def define(values: flags.FlagValues) -> None:
@@ -40,21 +40,8 @@ def define(values: flags.FlagValues) -> None:
     define_names(values)
     command.define(values, DATA_DIR, data_dir="Folder of vocabulary and shards.")
     define_fields(values, DataConfig, {name: name for name in SETTINGS})
-    command.define(
-        values,
-        [],
-        auto_trees="parse_wsj_semi: files of automatically parsed sentences, or patterns such as "
-        "'parsed/*.trees'.",
-    )
-    flags.DEFINE_float(
-        "gold_share",
-        0.0,
-        "parse_wsj_semi: share of the treebank's trees, which are repeated, in the training examples; 0 "
-        "takes every tree once.",
-        lower_bound=0.0,
-        upper_bound=0.99,
-        flag_values=values,
-    )
+    trees = {name: name for name in OWN_FLAGS if name not in SETTINGS}
+    define_fields(values, MixedTreesConfig, trees, {"gold_share": (0, 0.99)})
 
 
 def define_names(values: flags.FlagValues) -> None:
@@ -94,25 +81,12 @@ def problem_from(values: flags.FlagValues, vocab_files: Sequence[Path] = ()) -> 
     return registry.problem(values.problem, **own)
 
 
-def text_problem(values: flags.FlagValues, name: str | None = None) -> Text2TextProblem:
-    """Returns the text-to-text problem of a name, by default `--problem`, without any of its data."""
+def text_problem(values: flags.FlagValues, name: str | None = None) -> Problem:
+    """Returns the problem of a name, by default `--problem`, without any of its data."""
     if values.t2t_usr_dir:
         registry.import_usr_dir(values.t2t_usr_dir)
     name = t2t_names.registered_name(name or values.problem, registry.list_problems())
-    return require_text(registry.problem(name))
-
-
-def require_text(problem: Problem) -> Text2TextProblem:
-    """Returns the problem, which must be one of text to text."""
-    if not isinstance(problem, Text2TextProblem):
-        raise T2TError(f"problem {problem.name} does not map text to text, which this command needs")
-    return problem
-
-
-def same_data(values: flags.FlagValues, vocab_files: Sequence[Path] = ()) -> CommandLine:
-    """The t2t-datagen command that generates the data of these flags; see `problem_from`."""
-    asked = {name: values[name].value for name in DATA_FLAGS if values[name].present}
-    return CommandLine("t2t-datagen", **({"vocab_file": vocab_files} | asked))
+    return registry.problem(name)
 
 
 def data_dir(values: flags.FlagValues) -> Path:
@@ -141,7 +115,7 @@ def generate_data(
                 generate = partial(generate, shard_runner=shard_runner)
             return generate(overwrite=True) if overwrite else generate()
         except KeyboardInterrupt:
-            name = problem.dataset_filename()
+            name = problem.forward.dataset_filename()
             for kept in (
                 unfinished_dir(folder, name),
                 *folder.glob(unfinished_dir(folder, f"{name}.*").name),
@@ -155,12 +129,8 @@ def generate_data(
 
 def uses_tensorflow(problem: Problem) -> bool:
     """Returns whether the source of a problem's data is TensorFlow Datasets, which imports TensorFlow."""
-    source = str(problem.config.data_source or getattr(problem, "default_source", "wmt14"))
-    corpora = (
-        problem.mixture(source).corpora
-        if isinstance(problem, Text2TextProblem) and is_mixture(source)
-        else ()
-    )
+    source = problem.config.data_source or problem.default_source
+    corpora = problem.mixture(source).corpora if is_mixture(source) else ()
     sources = [corpus.source for corpus in corpora] or [source]
     return any(each == "wmt14" or each.startswith("tfds:") for each in sources)
 

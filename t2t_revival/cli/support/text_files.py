@@ -24,7 +24,7 @@ from t2t_revival.decoding.outputs import (
 )
 from t2t_revival.decoding.shards import Shard
 from t2t_revival.errors import T2TError
-from t2t_revival.problems.text_problems import Text2TextProblem
+from t2t_revival.problems.problem import Problem
 from t2t_revival.utils.files import check_apart, descriptor_of, text_lines
 from t2t_revival.utils.streams import standard_input, standard_output
 
@@ -161,7 +161,7 @@ def prompt(
             print(f"{output.text}{score}{aligned}", flush=True)
 
 
-def drawing(problem: Text2TextProblem | None) -> Draw:
+def drawing(problem: Problem | None) -> Draw:
     """Returns the function that draws a problem's outputs for `--pretty`; they must be trees."""
     if problem is None:
         raise T2TError("--pretty needs a known problem: give --problem, or --t2t_usr_dir for your own")
