@@ -197,7 +197,7 @@ def _of_split(values: flags.FlagValues) -> bool:
 
 def _check_files(values: flags.FlagValues, shard: Shard) -> None:
     """Checks that no output overwrites the text."""
-    check_one_standard_input(values, "decode_from_file", "terminology")
+    check_one_standard_input(decode_from_file=values.decode_from_file, terminology=values.terminology)
     inputs = named_files(values, "decode_from_file", "score_file")
     parts = {
         f"{name}{shard.suffix}": f"{file}{shard.suffix}"

@@ -109,7 +109,7 @@ def _query_server(values: flags.FlagValues) -> None:
     _check_flags(values)
     if values.decode_from_file:
         outputs = named_files(values, "decode_to_file") or {"": STANDARD_STREAM}
-        check_one_standard_input(values, "decode_from_file", "terminology")
+        check_one_standard_input(decode_from_file=values.decode_from_file, terminology=values.terminology)
         check_outputs(named_files(values, "decode_from_file", "terminology"), outputs)
     problem = problem_flags.text_problem(values) if values.problem else None
     asked = [*filter(None, [values.decode_hparams]), *["split_sentences=True"] * values.split_sentences]

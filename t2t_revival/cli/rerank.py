@@ -117,7 +117,7 @@ def _check_flags(values: flags.FlagValues) -> None:
             raise T2TError(f"--weights and --{other} cannot be combined: give one of them")
     if not values.scorers:
         raise T2TError("--scorers is missing: give the output_dirs of models, separated by commas")
-    check_one_standard_input(values, "nbest", "source", "reference")
+    check_one_standard_input(nbest=values.nbest, source=values.source, reference=values.reference)
 
 
 def _weights_file(values: flags.FlagValues) -> Path:

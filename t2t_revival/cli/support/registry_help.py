@@ -8,9 +8,9 @@ from dataclasses import asdict
 from absl import flags
 
 from t2t_revival import registry
+from t2t_revival.cli.support.parser import HELP_WIDTH
 from t2t_revival.hparams.hparams import HParams, meanings
 
-HELP_WIDTH = 100  # columns of --help too
 BASE = "base"  # the paper's model, with which all sets are compared
 COLUMN = 40  # where meanings begin
 NO_BREAK = "\N{NO-BREAK SPACE}"

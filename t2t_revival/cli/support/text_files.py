@@ -112,9 +112,9 @@ def name_of(path: str) -> str:
     return "standard input" if path == STANDARD_STREAM else path
 
 
-def check_one_standard_input(values: flags.FlagValues, *names: str) -> None:
-    """Checks that at most one of these flags is -, since the standard input can be read only once."""
-    on_stdin = [f"--{name}=-" for name in names if values[name].value == STANDARD_STREAM]
+def check_one_standard_input(**files: str | None) -> None:
+    """Checks that at most one of some flags is -, since the standard input can be read only once."""
+    on_stdin = [f"--{name}=-" for name, file in files.items() if file == STANDARD_STREAM]
     if len(on_stdin) > 1:
         raise T2TError(f"{' and '.join(on_stdin)}: only one of them can be the standard input")
 

@@ -16,11 +16,15 @@ CLOCK = Clock()  # tests put another in its place
 
 def define(values: flags.FlagValues, kind: str, name: str = "wait_minutes") -> None:
     """Adds the flag of a command that waits for the next `kind` of file, such as "checkpoint"."""
-    text = (
+    command.define(values, 0, **{name: waiting_for(kind)})
+
+
+def waiting_for(kind: str) -> str:
+    """The help of a flag of the minutes to wait for the next `kind` of file, such as "checkpoint"."""
+    return (
         f"Minutes to wait for the next {kind}, counted from when the last one was written; should exceed the "
         "training's --save_checkpoints_secs / 60. 0 does not wait."
     )
-    command.define(values, 0, **{name: text})
 
 
 def define_min_steps(values: flags.FlagValues, kind: str) -> None:
