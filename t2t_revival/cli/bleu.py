@@ -56,8 +56,12 @@ class BleuFlags(Flags):
     """The flags of t2t-bleu."""
 
     exclusive = (("translation", "translations_dir"),)
-    needs = dict.fromkeys(
-        ("event_dir", "tag_suffix", "min_steps", "wait_minutes", "report_zero"), ("translations_dir",)
+    needs = (
+        ("event_dir", "translations_dir"),
+        ("tag_suffix", "translations_dir"),
+        ("min_steps", "translations_dir"),
+        ("wait_minutes", "translations_dir"),
+        ("report_zero", "translations_dir"),
     )
     translation: str = flag("", f"File of translations, {FORM}")
     target_lang: str = flag(

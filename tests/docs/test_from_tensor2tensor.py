@@ -20,6 +20,7 @@ import pytest
 from docs.t2t_tables import updated
 from t2t_revival import DecodeHParams, HParams, registry
 from t2t_revival.cli.support import t2t_flags
+from t2t_revival.cli.support.parser import Parser
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "tests" / "reference"
@@ -64,7 +65,7 @@ HPARAMS = json.loads((REFERENCE / "hparams.json").read_text())["transformer_base
 
 def flags_of(command: str) -> set[str]:
     module = importlib.import_module(f"t2t_revival.cli.{command.removeprefix('t2t-').replace('-', '_')}")
-    return {f"--{name}" for name in module.command_flags()}
+    return {f"--{name}" for name in Parser(module.main.flags).table}
 
 
 FLAGS = {f"t2t-{name.replace('_', '-')}": flags_of(name) for name in COMMANDS}

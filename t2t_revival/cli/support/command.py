@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import io
 import os
-import re
 import sys
 import traceback
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Generic
+from typing import Generic
 
-from absl import flags
-
-from t2t_revival.cli.support import registry_help
 from t2t_revival.cli.support.parser import F, Parser
 from t2t_revival.errors import HungUp, T2TError, Terminated
 from t2t_revival.utils import native_log
@@ -77,7 +73,7 @@ class Command(Generic[F]):
         return parser.flags()
 
     def _run(self, name: str, words: list[str], out: Tolerant) -> int:
-        parser = self._parser()
+        parser = Parser(self.flags)
         faults = parser.parse(name, words)
         wants_help, debug = (parser.table[flag].value for flag in ("help", "debug"))
         if faults and not wants_help:
@@ -104,9 +100,6 @@ class Command(Generic[F]):
                 )
             raise
         return status or 0
-
-    def _parser(self) -> Parser[F]:
-        return Parser(self.flags)
 
     def _work(self, flags: F) -> int | None:
         if flags.debug:
@@ -141,78 +134,3 @@ def _fail_usage(name: str, faults: list[str]) -> int:
     lines = "".join(f"\n  {' '.join(fault.splitlines())}" for fault in faults)
     print(f"{name}: error: wrong command line (see {name} --help):{lines}", file=sys.stderr)
     return EXIT_USAGE
-
-
-def new_flags() -> flags.FlagValues:
-    """Creates the flags of a command, with those that every command has."""
-    values = flags.FlagValues()
-    flags.DEFINE_bool("debug", False, "Show the whole traceback of an error.", flag_values=values)
-    flags.DEFINE_bool("help", False, "Show this help.", short_name="h", flag_values=values)
-    return values
-
-
-def define(values: flags.FlagValues, default: object, /, **helps: str) -> None:
-    """Defines flags of one default from their help texts.
-
-    Flags have the default's type; `None` stands for strings. Integers must not be negative.
-    """
-    kinds = {bool: flags.DEFINE_bool, int: define_integer, list: flags.DEFINE_list}
-    for name, text in helps.items():
-        kinds.get(type(default), flags.DEFINE_string)(name, default, text, flag_values=values)
-
-
-def define_integer(
-    name: str,
-    default: int | None,
-    text: str,
-    *,
-    flag_values: flags.FlagValues,
-    lower_bound: int | None = 0,
-    upper_bound: int | None = None,
-) -> None:
-    """Defines a flag that takes a decimal integer; `flags.DEFINE_integer` also reads 0x10 and 0o20."""
-    parser = _DecimalParser(lower_bound, upper_bound)
-    flags.DEFINE(parser, name, default, text, flag_values, flags.ArgumentSerializer())
-
-
-class _DecimalParser(flags.IntegerParser):
-    """Parses an integer that is written in decimal digits."""
-
-    def convert(self, argument: int | str) -> int:
-        if isinstance(argument, str) and not re.fullmatch("[+-]?[0-9]+", argument):
-            raise ValueError(f"{argument!r} is not an integer in decimal digits")
-        return super().convert(argument)
-
-
-class _Old(Parser):
-    """Parses flags that a command has defined one by one."""
-
-    def __init__(self, values: flags.FlagValues) -> None:
-        self.table = values
-        for flag in values:
-            values[flag].unparse()
-
-    def flags(self) -> Any:
-        return self.table
-
-
-@dataclass(frozen=True)
-class _OldCommand(Command):
-    def _parser(self) -> Any:
-        return _Old(self.flags)
-
-    def _work(self, flags: Any) -> int | None:
-        if "registry_help" in flags and flags.registry_help:
-            registry_help.print_registry(flags)
-            return 0
-        return self.run(flags)
-
-
-def run(
-    values: flags.FlagValues,
-    usage: str,
-    command: Callable[[flags.FlagValues], int | None],
-    argv: list[str] | None = None,
-) -> int:
-    """Runs a command of flags that are defined one by one."""
-    return _OldCommand(values, usage, command)(argv)

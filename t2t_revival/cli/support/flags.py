@@ -11,12 +11,14 @@ import inspect
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, ClassVar, TypeVar, get_type_hints
 
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.source_code import field_comments
 
 T = TypeVar("T")
+Names = Sequence[tuple[str, ...]]  # of flags that belong together
 ABOUT, GROUP = "about", "group"  # keys of a field's metadata
 ATTRIBUTE = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
@@ -76,14 +78,15 @@ class Flags:
     Attributes:
         given: the flags that the command line gives, with their values. An empty text or list where that is
             the default is as good as not given.
-        exclusive: pairs of flags of which one at most may be given.
-        needs: flags that have an effect only beside one of those behind them.
-        aliases: other names of flags.
+        exclusive: pairs of flags of which one at most may be given; here and below, besides those of the
+            classes above.
+        needs: flags, each with those behind it of which it needs one to have an effect.
+        aliases: other names, each with the flag's own.
     """
 
-    exclusive: ClassVar[Sequence[tuple[str, str]]] = ()
-    needs: ClassVar[Mapping[str, tuple[str, ...]]] = {}
-    aliases: ClassVar[Mapping[str, str]] = {}
+    exclusive: ClassVar[Names] = ()
+    needs: ClassVar[Names] = ()
+    aliases: ClassVar[Names] = ()
     debug: bool = flag(False, "Show the whole traceback of an error.")
     help: bool = flag(False, "Show this help.", also="h")
     given: Mapping[str, Any] = dataclasses.field(default_factory=dict)
@@ -102,10 +105,11 @@ class Flags:
         Raises:
             T2TError: two exclude each other, or another one is missing.
         """
-        for name, other in self.exclusive:
+        kinds = [kind for kind in type(self).__mro__ if issubclass(kind, Flags)]
+        for name, other in chain.from_iterable(vars(kind).get("exclusive", ()) for kind in kinds):
             if self.has(name) and self.has(other):
                 raise T2TError(f"--{name} and --{other} cannot be combined: give one of them")
-        for name, others in self.needs.items():
+        for name, *others in chain.from_iterable(vars(kind).get("needs", ()) for kind in kinds):
             if self.has(name) and not any(map(self.has, others)):
                 raise T2TError(f"--{name} needs {' or '.join(f'--{other}' for other in others)}")
         for field in dataclasses.fields(self):

@@ -39,7 +39,7 @@ class Parser(Generic[F]):
             _define(name, type_of_values, default, about, self.table)
             if about.also:
                 self.table[about.also] = self.table[name]
-        for alias, name in kind.aliases.items():
+        for alias, name in kind.aliases:
             absl.DEFINE_alias(alias, name, flag_values=self.table)
 
     @property
@@ -102,7 +102,8 @@ class Parser(Generic[F]):
             elif GROUP in field.metadata:
                 names: Mapping[str, str] = field.metadata[GROUP].names
                 values = {own: self._value(name) for name, own in names.items()}
-                settings[field.name] = dataclasses.replace(field.default, **values)
+                default: Any = field.default
+                settings[field.name] = dataclasses.replace(default, **values)
         given = {flag.name: self._value(flag.name) for flag in self.definitions if _is_given(flag)}
         return self._kind(**settings, given=given)
 
