@@ -39,18 +39,18 @@ $(DEMO)/.trained: $(VENV)/.installed
 	$(BIN)/t2t-trainer $(RUN) --data_source=sample --data_dir=$(DEMO)/data --local_eval_frequency=200
 	touch $@
 
-# Slow tests run in two groups, `make nightly` in three: what TensorFlow leaves in a process adds up to gigabytes.
-# Folders with long tests come first, not at the end, where one core would wait for the other.
-commands := tests/system tests/cli
-models := tests/training tests/serving tests/t2t_import
-others := tests/decoding $(filter-out $(commands) $(models) tests/decoding %/__pycache__ %/conftest.py %.txt,$(wildcard tests/*))
-rest := $(models) $(others)
+# Slow tests run in three groups: what TensorFlow leaves in a process adds up to gigabytes. In each, the files that
+# take most memory come first, and those that take long before the rest.
+commands := tests/cli/test_exporter.py tests/system/test_every_model.py tests/system tests/cli
+models := tests/serving tests/training tests/t2t_import
+others := tests/contract tests/decoding
+others += $(filter-out $(commands) $(models) $(others) %/__pycache__ %/conftest.py %.txt,$(wildcard tests/*))
 
 quick: $(VENV)/.installed-$(EXTRAS)
 	$(PYTEST) -m "not slow and not nightly" --junitxml=build/junit/quick.xml
 
 slow:
-	$(MAKE) --keep-going $(if $(TESTS),slow-TESTS,slow-commands slow-rest)
+	$(MAKE) --keep-going $(if $(TESTS),slow-TESTS,slow-commands slow-models slow-others)
 
 slow-%: $(VENV)/.installed-$(EXTRAS)
 	$(PYTEST) -m "slow and not nightly" --no-loadscope-reorder --junitxml=build/junit/$*.xml $($*)

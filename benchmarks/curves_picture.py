@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from t2t_revival.training.curve_files import DEV, csv_path, metric_of, read_segments
+from t2t_revival.curve_files import DEV, csv_path, metric_of, read_segments
 
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # of Okabe and Ito
 AXES = {  # label, and factor of the column

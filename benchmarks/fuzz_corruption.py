@@ -22,8 +22,8 @@ from typing import Any
 import numpy as np
 
 from t2t_revival import HParams, T2TError, Text2TextProblem, registry
+from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.data import examples
-from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.run import Run, load_hparams, load_vocabulary, save_run
 
 DETECTED, HARMLESS = "detected", "harmless"
@@ -120,7 +120,7 @@ def make_files(folder: Path) -> list[Kind]:
 
 def _shard(problem: Text2TextProblem, path: Path) -> list[tuple[list[int], list[int]]]:
     """Reads all examples of the split that a shard belongs to."""
-    return list(examples.read(problem.shards(path.name.split("-")[1], path.parent)))
+    return list(examples.read(problem.shards(path.name.split("-")[1], path.parent).paths))
 
 
 def _pieces(vocabulary: Any) -> list[list[int]]:

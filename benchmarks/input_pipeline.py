@@ -36,6 +36,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 from t2t_revival import HParams, T2TError, Text2TextProblem, registry
 from t2t_revival.data.batching import TrainingBatches
+from t2t_revival.data.records import SplitData
 from t2t_revival.data.vocabulary.splits import Splits
 from t2t_revival.problems.problem import TRAIN
 
@@ -70,7 +71,7 @@ def measure_generation(problem: Text2TextProblem, data_dir: Path, rounds: int) -
     ours, bare = [], []
     with one_core():
         for _ in range(rounds):
-            for shard in problem.shards(TRAIN, data_dir):
+            for shard in problem.shards(TRAIN, data_dir).paths:
                 shard.unlink()
             began = time.perf_counter()
             problem.generate_data(data_dir)
@@ -94,10 +95,10 @@ def one_core() -> Iterator[None]:
 
 
 def measure_reading(
-    shards: list[Path], hparams: HParams, splits: tuple[Splits, Splits], seconds: float
+    data: SplitData, hparams: HParams, splits: tuple[Splits, Splits], seconds: float
 ) -> Reading:
     """Reads the dataset as `fit` does, with prefetching."""
-    batches = TrainingBatches(shards, hparams, seed=1, splits=splits)
+    batches = TrainingBatches(data, hparams, seed=1, splits=splits)
     count, positions = 0, 0
     elements = iter(batches.dataset())
     next(elements)  # fills the buffers
@@ -114,20 +115,18 @@ def measure_reading(
 
 
 def measure_processes(
-    shards: list[Path], hparams: HParams, splits: tuple[Splits, Splits], seconds: float, count: int
+    data: SplitData, hparams: HParams, splits: tuple[Splits, Splits], seconds: float, count: int
 ) -> float:
     """Returns the target tokens per second of all processes together, each of which reads everything."""
     processes = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(count, processes) as pool:
-        own = [pool.submit(read_elements, shards, hparams, splits, seconds) for _ in range(count)]
+        own = [pool.submit(read_elements, data, hparams, splits, seconds) for _ in range(count)]
         return sum(future.result() for future in own)
 
 
-def read_elements(
-    shards: list[Path], hparams: HParams, splits: tuple[Splits, Splits], seconds: float
-) -> float:
+def read_elements(data: SplitData, hparams: HParams, splits: tuple[Splits, Splits], seconds: float) -> float:
     """Reads batches without TensorFlow; returns target tokens per second."""
-    batches = TrainingBatches(shards, hparams, seed=1, splits=splits)
+    batches = TrainingBatches(data, hparams, seed=1, splits=splits)
     elements = batches.elements()
     next(elements)
     count, first, began = 0, batches.tokens(1), time.perf_counter()
@@ -138,9 +137,9 @@ def read_elements(
     return (batches.tokens(count + 1).target_tokens - first.target_tokens) / passed
 
 
-def profile_reading(shards: list[Path], hparams: HParams, splits: tuple[Splits, Splits], batches: int) -> str:
+def profile_reading(data: SplitData, hparams: HParams, splits: tuple[Splits, Splits], batches: int) -> str:
     """Returns the functions with the largest own time, as a table."""
-    elements = TrainingBatches(shards, hparams, seed=1, splits=splits).elements()
+    elements = TrainingBatches(data, hparams, seed=1, splits=splits).elements()
     profile = cProfile.Profile()
     profile.runcall(lambda: list(itertools.islice(elements, batches)))
     text = io.StringIO()
@@ -176,13 +175,13 @@ def main(argv: list[str] | None = None) -> int:
         except T2TError as error:
             parser.error(str(error))
         generation = measure_generation(problem, data_dir, values.rounds)
-        shards = problem.shards(TRAIN, data_dir)
+        data = problem.shards(TRAIN, data_dir)
         splits = problem.vocabularies(data_dir).splits()
-        reading = measure_reading(shards, hparams, splits, values.seconds)
+        reading = measure_reading(data, hparams, splits, values.seconds)
         side_by_side = 0.0
         if values.processes:
-            side_by_side = measure_processes(shards, hparams, splits, values.seconds, values.processes)
-        profile = profile_reading(shards, hparams, splits, 200)
+            side_by_side = measure_processes(data, hparams, splits, values.seconds, values.processes)
+        profile = profile_reading(data, hparams, splits, 200)
     share = generation.ours / generation.bare
     print(f"generation  {generation.ours:12,.0f} pairs/s of one process, {generation.pairs:,} pairs")
     print(f"            {generation.bare:12,.0f} pairs/s SentencePiece alone; {share:.0%} of it")

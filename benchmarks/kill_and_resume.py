@@ -27,10 +27,10 @@ from typing import Any
 
 import numpy as np
 
-from t2t_revival.training.checkpoints import directory as checkpoints
-from t2t_revival.training.checkpoints.best import list_best
-from t2t_revival.training.checkpoints.file import fingerprint
-from t2t_revival.training.curve_files import DEV, read_curve
+from t2t_revival.checkpoints import directory as checkpoints
+from t2t_revival.checkpoints.best import list_best
+from t2t_revival.checkpoints.file import fingerprint
+from t2t_revival.curve_files import DEV, read_curve
 from t2t_revival.utils.files import temporary_name
 
 SIZES = "num_hidden_layers=1,hidden_size=32,filter_size=64,num_heads=2,batch_size=512,effective_batch_size=0"

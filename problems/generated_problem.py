@@ -6,7 +6,6 @@ import abc
 import copy
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from typing import TypeVar
 
@@ -18,7 +17,7 @@ from t2t_revival.data.metadata import Metadata, metadata_path, references_path
 from t2t_revival.data.mixture import SUFFIXES, Corpus, CorpusSource, Mixture, is_mixture, parse
 from t2t_revival.data.mixture_generation import corpus_name, generate_mixture, not_mixed, summed
 from t2t_revival.data.origin_check import check_origins
-from t2t_revival.data.records import CorpusShards, Shards, shard_paths
+from t2t_revival.data.records import CorpusShards, SplitData, shard_paths
 from t2t_revival.data.sources import Source
 from t2t_revival.data.vocabulary import TextEncoder, Vocabularies
 from t2t_revival.data.workers import ShardRunner, make_shards
@@ -246,8 +245,8 @@ class GeneratedProblem(Problem):
         """Implements `Problem.feature_encoders`; both are the same object unless they are separate."""
         return self.vocabularies(data_dir)._asdict()
 
-    def shards(self, split: str, data_dir: str | Path) -> Shards:
-        """Returns the paths of a split's shards, in order; of a mixture, those of all corpora.
+    def shards(self, split: str, data_dir: str | Path) -> SplitData:
+        """Returns the examples of a split, of all corpora.
 
         Raises:
             T2TError: there is no such split, or a shard is missing or truncated.
@@ -257,28 +256,17 @@ class GeneratedProblem(Problem):
             raise T2TError(
                 f"{self.name} in {folder} has no {split} split; it has {', '.join(metadata.splits)}"
             )
-        if metadata.corpora:
-            return self._mixed_shards(split, folder, metadata)
-        paths = shard_paths(folder, self._files_name, split)
-        data_metadata.check_sizes(paths, metadata.splits[split])
-        return Shards(paths, weighted=metadata.weighted, aligned=metadata.aligned)
-
-    def _mixed_shards(self, split: str, folder: Path, metadata: Metadata) -> Shards:
-        parts = [
-            CorpusShards(
-                name,
-                corpus.shards(split, folder),
-                corpus.metadata(folder).splits[split].examples,
-                metadata.corpora[name],
-            )
-            for name, corpus in self.corpora(split, folder).items()
-        ]
-        paths = chain.from_iterable(part.paths for part in parts)
-        return Shards(paths, corpora=parts, weighted=metadata.weighted, aligned=metadata.aligned)
+        parts = []
+        for name, corpus in self.corpora(split, folder).items():
+            counts = corpus.metadata(folder).splits[split]
+            paths = shard_paths(folder, corpus._files_name, split)
+            data_metadata.check_sizes(paths, counts)
+            parts.append(CorpusShards(name, paths, counts.examples, metadata.corpora.get(name, 1.0)))
+        return SplitData(parts, weighted=metadata.weighted, aligned=metadata.aligned)
 
     def data_fingerprint(self, split: str, data_dir: str | Path) -> str:
         """Returns 8 hexadecimal digits that differ for different examples, references or vocabularies."""
-        paths = self.shards(split, data_dir)
+        paths = self.shards(split, data_dir).paths
         references = references_path(path_of(data_dir, "data_dir"), self._files_name, split)
         if references.is_file():
             paths.append(references)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from t2t_revival import registry
 from t2t_revival.data.metadata import Metadata
-from t2t_revival.data.records import Shards
+from t2t_revival.data.records import SplitData
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.errors import T2TError
 from t2t_revival.problems.problem import Problem
@@ -82,11 +83,10 @@ class ReversedProblem(Text2TextProblem):
     eval_metrics = _of_forward("eval_metrics")
     decode_hparams = _of_forward("decode_hparams")
 
-    def shards(self, split: str, data_dir: str | Path) -> Shards:
-        """Returns the paths of a split's shards, whose sides are swapped in batches."""
+    def shards(self, split: str, data_dir: str | Path) -> SplitData:
+        """Returns the examples of a split, whose sides are swapped in batches."""
         self._refuse(self.metadata(data_dir).tags)
-        forward = self._forward.shards(split, data_dir)
-        return Shards(forward, True, forward.corpora, forward.weighted, forward.aligned)
+        return dataclasses.replace(self._forward.shards(split, data_dir), swapped=True)
 
     def generate_data(self, data_dir: str | Path, *args: Any, **kwargs: Any) -> Metadata:
         if mixture := self._forward.requested_mixture:

@@ -96,16 +96,16 @@ class Text2TextProblem(GeneratedProblem):
     def dataset(self, split: str, data_dir: str | Path) -> tf.data.Dataset:
         from t2t_revival.data import examples
 
-        paths = self.shards(split, data_dir)
+        data = self.shards(split, data_dir)
         self.vocabularies(data_dir)
-        return examples.dataset(paths)
+        return examples.dataset(data.paths)
 
     def text(self, split: str, data_dir: str | Path) -> Iterator[tuple[str, str]]:
         """Yields the sentence pairs of a split, decoded from the shards."""
         from t2t_revival.data import examples
 
         vocabularies = self.vocabularies(data_dir)
-        for inputs, targets in examples.read(self.shards(split, data_dir)):
+        for inputs, targets in examples.read(self.shards(split, data_dir).paths):
             yield vocabularies.inputs.decode(inputs), vocabularies.targets.decode(targets)
 
     def references(self, split: str, data_dir: str | Path) -> Iterator[tuple[str, str]]:

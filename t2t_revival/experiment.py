@@ -7,6 +7,8 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 
+from t2t_revival import curve_files
+from t2t_revival.checkpoints.directory import file_name
 from t2t_revival.data.metadata import dropped
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.decoding.options import DecodeHParams
@@ -18,8 +20,6 @@ from t2t_revival.hparams import HParams
 from t2t_revival.parsing.token_flags import token_flags
 from t2t_revival.problems.problem import DEV, TRAIN
 from t2t_revival.problems.text_problems import Text2TextProblem
-from t2t_revival.training import curve_files
-from t2t_revival.training.checkpoints.directory import file_name
 from t2t_revival.training.engines.engine import make_engine
 from t2t_revival.training.events import NoteEvent, OnEvent, ignore_event
 from t2t_revival.training.lock import output_dir_lock

@@ -7,6 +7,8 @@ from tests.support.source_tree import MODULES, NAME, import_statements, imported
 LOW_TO_HIGH = (
     "errors",
     "utils",
+    "curve_files",
+    "checkpoints",
     "t2t_names",
     "sample_corpus",
     "registry",

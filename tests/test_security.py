@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from t2t_revival import HParams, T2TError, registry
+from t2t_revival.checkpoints import directory as checkpoints
+from t2t_revival.checkpoints.selection import select_checkpoint
 from t2t_revival.cli import exporter
 from t2t_revival.cli.support.parser import Parser
 from t2t_revival.data.config import DataConfig, DataSpec
@@ -21,8 +23,6 @@ from t2t_revival.evaluation.translation_scores import LastStep
 from t2t_revival.serving import client
 from t2t_revival.serving.export import export
 from t2t_revival.serving.folder_model import FolderModel
-from t2t_revival.training.checkpoints import directory as checkpoints
-from t2t_revival.training.checkpoints.selection import select_checkpoint
 from t2t_revival.training.run import Run
 from tests.support.source_tree import MODULES, parsed
 

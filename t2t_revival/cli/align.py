@@ -42,7 +42,7 @@ from t2t_revival.training.run import Run, data_of_model
 from t2t_revival.utils.files import check_writable
 
 if TYPE_CHECKING:
-    from t2t_revival.data.records import Shards
+    from t2t_revival.data.records import SplitData
     from t2t_revival.decoding.translator import Translator
 
 USAGE = """
@@ -159,7 +159,7 @@ def _choose(
     print(f"next: {command_line('t2t-decoder', **flags.named, decode_hparams='alignments=pharaoh')}")
 
 
-def _shards(flags: AlignFlags, output_dir: Path, run: Run) -> Shards:
+def _shards(flags: AlignFlags, output_dir: Path, run: Run) -> SplitData:
     """Returns the shards of the training pairs."""
     problem = text_problem(run.problem)
     data_dir = flags.split_dir(output_dir, run, problem)

@@ -8,6 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from t2t_revival import registry
+from t2t_revival.checkpoints.best import mark_stopped_early
+from t2t_revival.checkpoints.directory import Checkpoint, list_checkpoints
+from t2t_revival.checkpoints.selection import BEST, NEWEST, candidates, mark_average
 from t2t_revival.cli.support import tensorflow_setup, wait_flags
 from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.flags import flag
@@ -25,16 +28,13 @@ from t2t_revival.evaluation.decoded import metric_for
 from t2t_revival.hints import command_line
 from t2t_revival.problems.problem import DEV
 from t2t_revival.problems.text_problems import Text2TextProblem
-from t2t_revival.training.checkpoints.averaging import (
+from t2t_revival.training.averaging import (
     UNKNOWN,
     average_latest,
     data_change,
     moving_averages,
     open_folder,
 )
-from t2t_revival.training.checkpoints.best import mark_stopped_early
-from t2t_revival.training.checkpoints.directory import Checkpoint, list_checkpoints
-from t2t_revival.training.checkpoints.selection import BEST, NEWEST, candidates, mark_average
 from t2t_revival.training.run import Run, load_hparams
 from t2t_revival.utils.files import check_writable, exclusive_lock
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from t2t_revival import registry
 from t2t_revival.back_translation.corpus import BackTranslation, MonolingualText
 from t2t_revival.back_translation.noise import WordNoise
+from t2t_revival.checkpoints.selection import select_checkpoint, taking_next
 from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.engine_flags import Engine, engine_flags
 from t2t_revival.cli.support.flags import flag
@@ -28,7 +29,6 @@ from t2t_revival.decoding.trained_models import TrainedModel, load_translator
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import command_line
 from t2t_revival.problems.reversed import one_way
-from t2t_revival.training.checkpoints.selection import select_checkpoint, taking_next
 from t2t_revival.training.run import Run
 
 USAGE = """

@@ -9,6 +9,8 @@ from functools import partial
 from pathlib import Path
 
 from t2t_revival import registry
+from t2t_revival.checkpoints.directory import list_averaged, list_checkpoints
+from t2t_revival.checkpoints.selection import select_checkpoint, taking_next
 from t2t_revival.cli.support import tensorflow_setup
 from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.engine_flags import Engine, engine_flags
@@ -25,16 +27,14 @@ from t2t_revival.cli.support.run_flags import (
 from t2t_revival.cli.support.subcommand import run_command
 from t2t_revival.cli.support.text_files import STANDARD_STREAM, read_lines
 from t2t_revival.cli.support.training_flags import NAMES, TrainingFlags
+from t2t_revival.curve_files import DEV, has_point
 from t2t_revival.decoding.trained_models import TrainedModel, load_translator, open_models
 from t2t_revival.distillation.student_data import make_student_data, student_data_dir
 from t2t_revival.distillation.teacher_outputs import TeacherOutputs, read_pairs
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import command_line
 from t2t_revival.problems.problem import TRAIN
-from t2t_revival.training.checkpoints.averaging import average_latest
-from t2t_revival.training.checkpoints.directory import list_averaged, list_checkpoints
-from t2t_revival.training.checkpoints.selection import select_checkpoint, taking_next
-from t2t_revival.training.curve_files import DEV, has_point
+from t2t_revival.training.averaging import average_latest
 from t2t_revival.training.run import FILE_NAME as RUN_FILE
 from t2t_revival.training.run import Run, check_place, check_same, data_of_model
 from t2t_revival.utils import checked_json

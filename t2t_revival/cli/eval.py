@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from t2t_revival.checkpoints.directory import Checkpoint
 from t2t_revival.cli.support import tensorflow_setup, wait_flags
 from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.engine_flags import Engine, engine_flags
@@ -29,7 +30,6 @@ from t2t_revival.evaluation.decoded import metric_for, score_names
 from t2t_revival.hints import command_line
 from t2t_revival.problems.problem import DEV, TEST
 from t2t_revival.problems.text_problems import Text2TextProblem
-from t2t_revival.training.checkpoints.directory import Checkpoint
 from t2t_revival.training.run import Run, load_hparams
 from t2t_revival.utils.files import check_writable
 from t2t_revival.visualization.learning_curve import draw_evaluations

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from t2t_revival import registry, t2t_names
+from t2t_revival.checkpoints.selection import taking_next
 from t2t_revival.cli.support import tensorflow_setup
 from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.flags import flag
@@ -35,7 +36,6 @@ from t2t_revival.evaluation.decoded import metric_for
 from t2t_revival.evaluation.nbest import NBest
 from t2t_revival.evaluation.reranking import RescoringModel
 from t2t_revival.hints import command_line
-from t2t_revival.training.checkpoints.selection import taking_next
 from t2t_revival.utils.files import check_writable, is_special
 
 USAGE = """

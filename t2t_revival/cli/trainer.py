@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from t2t_revival.checkpoints.best import best_value
 from t2t_revival.cli.support import command, tensorflow_setup
 from t2t_revival.cli.support.best_export import BestExport
 from t2t_revival.cli.support.command import Command
@@ -15,13 +16,12 @@ from t2t_revival.cli.support.flags import flag
 from t2t_revival.cli.support.messages import duration, say, warn_of_corruption
 from t2t_revival.cli.support.problem_flags import DataFlags, require_text, uses_tensorflow
 from t2t_revival.cli.support.training_flags import TrainingFlags
+from t2t_revival.curve_files import best_row, is_falling
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import command_line
 from t2t_revival.hparams.hparams import HParams
 from t2t_revival.problems.problem import DEV, TRAIN
 from t2t_revival.problems.text_problems import Text2TextProblem
-from t2t_revival.training.checkpoints.best import best_value
-from t2t_revival.training.curve_files import best_row, is_falling
 from t2t_revival.training.events import BestEvent, EvaluatedEvent, Event, NoteEvent, StepEvent
 from t2t_revival.training.run import check_place, check_same, check_unfinished, load_hparams, plan_run
 from t2t_revival.training.warm_start import WarmStart

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from t2t_revival import registry
+from t2t_revival.checkpoints.directory import list_checkpoints
+from t2t_revival.checkpoints.file import CheckpointNotFoundError, CorruptCheckpointError
 from t2t_revival.cli.support import tensorflow_setup, wait_flags
 from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.flags import descriptions, flag
@@ -17,8 +19,6 @@ from t2t_revival.decoding.checkpoint_translations import CheckpointTranslations
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import command_line
-from t2t_revival.training.checkpoints.directory import list_checkpoints
-from t2t_revival.training.checkpoints.file import CheckpointNotFoundError, CorruptCheckpointError
 
 USAGE = """
 t2t-translate-all --model_dir=DIR --source=FILE [--translations_dir=DIR/translations] [--wait_minutes=20]

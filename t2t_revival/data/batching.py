@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
@@ -27,7 +26,7 @@ from t2t_revival.data.examples import (
 )
 from t2t_revival.data.iterator_state import IteratorState, batching_key, resume_from
 from t2t_revival.data.mixing import Mixing, weights
-from t2t_revival.data.records import Shards
+from t2t_revival.data.records import SplitData
 from t2t_revival.data.subword_dropout import pair_keys, sample
 from t2t_revival.data.token_alignment import alignment_shares
 from t2t_revival.data.vocabulary.splits import Splits
@@ -62,8 +61,7 @@ class TrainingBatches:
     `subword_dropout`, examples are segmented again in each epoch, before they are put into batches.
 
     Args:
-        shards: TFRecord files of `tf.train.Example` with int64 lists `inputs` and `targets`, ending in EOS;
-            for `Shards`, the two may be swapped, or the files belong to corpora that are mixed by weight.
+        data: the training split, whose corpora are mixed by weight.
         hparams: `batch_size`, `max_length`, the bucket fields, `subword_dropout` and `reverse_target` are
             read.
         replicas: the number of rows of every batch is a multiple of this.
@@ -82,13 +80,13 @@ class TrainingBatches:
         note: one line for the user on why examples are repeated; `None` if they are not.
 
     Raises:
-        T2TError: there are no shards, no splits for `subword_dropout`, or no alignments for
+        T2TError: there are no splits for `subword_dropout`, or no alignments for
             `guided_alignment_weight`.
     """
 
     def __init__(
         self,
-        shards: list[Path],
+        data: SplitData,
         hparams: HParams,
         *,
         replicas: int = 1,
@@ -100,22 +98,18 @@ class TrainingBatches:
         splits: tuple[Splits, Splits] | None = None,
         num_buckets: int = 0,
     ) -> None:
-        if not shards:
-            raise T2TError("there are no training shards; generate the data first with t2t-datagen")
         if hparams.subword_dropout and splits is None:
             raise T2TError(
                 "hparams: subword_dropout needs the splits of the vocabulary; give them as `splits`"
             )
         self.error: Exception | None = None
         self._hparams, self._splits = hparams, splits
-        self._shards = sorted(shards)
-        self._reversed = isinstance(shards, Shards) and shards.swapped
-        self._weighted = isinstance(shards, Shards) and shards.weighted
+        self._data, self._shards = data, sorted(data.paths)
         self._aligned = bool(hparams.guided_alignment_weight)
-        if self._aligned and not (isinstance(shards, Shards) and shards.aligned):
+        if self._aligned and not data.aligned:
             raise T2TError(
                 "hparams: guided_alignment_weight needs word alignments, which the data in "
-                f"{shards[0].parent} lacks: make it in another --data_dir, with --make_alignments"
+                f"{self._shards[0].parent} lacks: make it in another --data_dir, with --make_alignments"
             )
         self._bounds = bucket_boundaries(
             hparams.max_length, hparams.min_length_bucket, hparams.length_bucket_step, num_buckets
@@ -126,17 +120,16 @@ class TrainingBatches:
         self._seed = seed
         self._pad_to_bucket = pad_to_bucket
         self._chunk = chunk
-        corpora = shards.corpora if isinstance(shards, Shards) else ()
         self._batching_key = batching_key(
             hparams,
             seed=seed,
-            shards=len(shards),
+            shards=len(self._shards),
             chunk=chunk,
             replicas=replicas,
             num_buckets=num_buckets,
-            mixture=weights(corpora),
+            mixture=weights(data.corpora),
         )
-        self._mixing = Mixing(corpora, seed, chunk) if corpora else None
+        self._mixing = Mixing(data.corpora, seed, chunk) if data.corpora[0].name else None
         self._start, self.note = resume_from(start, self._batching_key)
         self._history: dict[int, tuple[IteratorState, ExampleCounts]] = {0: (self._start, ExampleCounts())}
 
@@ -239,8 +232,8 @@ class TrainingBatches:
         self, records: list[Block], epoch: int, chunk: int, skip: int
     ) -> Iterator[tuple[IteratorState, _Batch]]:
         """Yields the batches of a chunk after the first `skip`; clears `records` to free memory early."""
-        pairs = self._segmented(_parsed(records, self._reversed), records)
-        weights = parse_weights(records) if self._weighted else None
+        pairs = self._segmented(parse(records, self._data.swapped), records)
+        weights = parse_weights(records) if self._data.weighted else None
         alignments = parse_alignments(records) if self._aligned else None
         records.clear()
         batches = self._make_batches(pairs, _generator(self._seed, epoch, chunk + 1))
@@ -251,7 +244,7 @@ class TrainingBatches:
                 made = made._replace(weights=_padded(weights[batches[batch][0]], len(made.inputs)))
             if alignments is not None:
                 shape = (*made.targets.shape, made.inputs.shape[1])
-                shares = alignment_shares(alignments, pairs, batches[batch][0], shape, self._reversed)
+                shares = alignment_shares(alignments, pairs, batches[batch][0], shape, self._data.swapped)
                 made = made._replace(alignments=(shares,))
             yield IteratorState(epoch, *following, self._batching_key), made
 
@@ -290,11 +283,6 @@ class TrainingBatches:
         if self._pad_to_bucket:
             rows, width = self._rows[bucket], self._bounds[bucket]
         return _batch(pairs, members, rows, width, self._hparams.reverse_target)
-
-
-def _parsed(blocks: list[Block], swapped: bool) -> Pairs:
-    pairs = parse(blocks)
-    return pairs.reversed() if swapped else pairs
 
 
 class _Batch(NamedTuple):

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from pathlib import Path
 from typing import TypeAlias
 
 import numpy as np
 
 from t2t_revival.data.buckets import bucket_batch_sizes, fixed_width
 from t2t_revival.data.examples import BLOCK, parse, read_blocks
-from t2t_revival.data.records import Shards
-from t2t_revival.errors import T2TError
+from t2t_revival.data.records import SplitData
 from t2t_revival.hparams.hparams import HParams
 
 # {"inputs": int32 [n, source], "targets": int32 [n, target]}, labels and weights, float32, [n, target]
@@ -19,12 +16,12 @@ EvaluationBatch: TypeAlias = tuple[dict[str, np.ndarray], np.ndarray, np.ndarray
 
 
 def evaluation_batches(
-    shards: Sequence[Path], hparams: HParams, *, replicas: int = 1, fixed_shapes: bool = False
+    data: SplitData, hparams: HParams, *, replicas: int = 1, fixed_shapes: bool = False
 ) -> list[EvaluationBatch]:
     """Returns batches of every example once, the longest first, without truncation.
 
     Args:
-        shards: see `TrainingBatches`.
+        data: the split.
         hparams: `batch_size` and `reverse_target` are read.
         replicas: the number of rows of every batch is a multiple of this; all-PAD rows fill it up.
         fixed_shapes: pad both sides to the same power of two and fill up rows, so that there are few shapes,
@@ -34,14 +31,10 @@ def evaluation_batches(
         Inputs, labels and weights, which are 1 at every non-pad target position.
 
     Raises:
-        T2TError: there are no shards or no examples, or a shard is missing or corrupt.
+        T2TError: a shard is missing or corrupt.
     """
-    blocks = [block for shard in sorted(shards) for block in read_blocks(shard, BLOCK)]
-    if not blocks:
-        raise T2TError("there are no examples to evaluate on; generate the data first with t2t-datagen")
-    pairs = parse(blocks)
-    if isinstance(shards, Shards) and shards.swapped:
-        pairs = pairs.reversed()
+    blocks = [block for shard in sorted(data.paths) for block in read_blocks(shard, BLOCK)]
+    pairs = parse(blocks, data.swapped)
     source, target = pairs.inputs.lengths, pairs.targets.lengths
     longest = np.maximum(source, target)
     order = np.lexsort((source, target, longest))[::-1]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from t2t_revival.data.example_parser import Lists, float_lists, int_lists
-from t2t_revival.data.records import READ_BUFFER, Shards, read_shard
+from t2t_revival.data.records import READ_BUFFER, SplitData, read_shard
 from t2t_revival.errors import T2TError
 
 if TYPE_CHECKING:
@@ -73,10 +73,6 @@ class Pairs(NamedTuple):
     inputs: Side
     targets: Side
 
-    def reversed(self) -> Pairs:
-        """Returns the same examples with their sides swapped."""
-        return Pairs(self.targets, self.inputs)
-
 
 def read_blocks(shard: Path, size: int, epoch: int = 0) -> Iterator[Block]:
     """Yields the examples of a shard in blocks of `size`; the last may have fewer. Errors: `read_shard`."""
@@ -112,8 +108,11 @@ def chunks(blocks: Iterable[Block], size: int) -> Iterator[list[Block]]:
         yield chunk
 
 
-def parse(blocks: list[Block]) -> Pairs:
-    """Parses the examples of some blocks; raises T2TError for other records, with the name of their shard."""
+def parse(blocks: list[Block], swapped: bool = False) -> Pairs:
+    """Parses the examples of some blocks; raises T2TError for other records, with the name of their shard.
+
+    `swapped` is that of their `SplitData`.
+    """
     parsed = []
     for shard, records, *_ in blocks:
         try:
@@ -126,7 +125,8 @@ def parse(blocks: list[Block]) -> Pairs:
             if not np.diff(side.offsets).all():
                 raise T2TError(f"{shard}: an example has no {name}; is it a shard of text pairs?")
         parsed.append(sides)
-    return Pairs(*map(_joined, zip(*parsed, strict=True)))
+    inputs, targets = map(_joined, zip(*parsed, strict=True))
+    return Pairs(targets, inputs) if swapped else Pairs(inputs, targets)
 
 
 def parse_weights(blocks: list[Block]) -> np.ndarray:
@@ -148,19 +148,18 @@ def _joined(lists: Sequence[Lists]) -> Side:
     return Side(np.concatenate([one.values for one in lists]), np.cumsum(np.concatenate(lengths)))
 
 
-def read_pairs(shards: Sequence[Path], max_pairs: int) -> Pairs:
+def read_pairs(data: SplitData, max_pairs: int) -> Pairs:
     """Reads at most `max_pairs`: the first pairs of each shard, evenly many, but at least one of each.
 
-    Sides are swapped for swapped `Shards`; errors are those of `read`.
+    Errors are those of `read`.
     """
-    per_shard = max(1, max_pairs // len(shards))
+    per_shard = max(1, max_pairs // len(data.paths))
     blocks = [
         block._replace(records=block.records[: per_shard - start])
-        for shard in shards
+        for shard in data.paths
         for start, block in zip(range(0, per_shard, BLOCK), read_blocks(shard, BLOCK), strict=False)
     ]
-    pairs = parse(blocks)
-    return pairs.reversed() if isinstance(shards, Shards) and shards.swapped else pairs
+    return parse(blocks, data.swapped)
 
 
 def read(shards: Sequence[Path]) -> Iterator[tuple[list[int], list[int]]]:

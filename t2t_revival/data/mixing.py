@@ -20,8 +20,8 @@ from t2t_revival.data.records import CorpusShards
 
 
 def weights(corpora: Sequence[CorpusShards]) -> str:
-    """Returns names and weights of corpora, "NAME:WEIGHT,NAME:WEIGHT"."""
-    return ",".join(f"{corpus.name}:{corpus.weight:.15g}" for corpus in corpora)
+    """Returns names and weights of a mixture's corpora, "NAME:WEIGHT,NAME:WEIGHT"; "" for one source."""
+    return ",".join(f"{corpus.name}:{corpus.weight:.15g}" for corpus in corpora if corpus.name)
 
 
 class Mixing:

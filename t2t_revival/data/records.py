@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import re
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -28,10 +29,10 @@ FAULT_BLOCK = 1024  # records in memory while a shard is verified
 
 
 class CorpusShards(NamedTuple):
-    """Shards of one corpus of a mixture.
+    """Shards of a corpus.
 
     Attributes:
-        name: the corpus's.
+        name: the corpus's; "" in data of one source.
         paths: of the shards, in order.
         examples: their number in all shards.
         weight: the share of training examples from here is `weight` / the sum of all.
@@ -40,29 +41,29 @@ class CorpusShards(NamedTuple):
     name: str
     paths: list[Path]
     examples: int
-    weight: float
+    weight: float = 1.0
 
 
-class Shards(list[Path]):
-    """Shards of a split, in order.
+@dataclass(frozen=True)
+class SplitData:
+    """The examples of a split.
 
     Attributes:
+        corpora: at least one.
         swapped: whether inputs and targets are swapped when they are read.
         weighted: whether examples have weights.
-        corpora: to which the shards belong, if the data is a mixture.
         aligned: whether examples have word alignments.
     """
 
-    def __init__(
-        self,
-        paths: Iterable[Path],
-        swapped: bool = False,
-        corpora: Sequence[CorpusShards] = (),
-        weighted: bool = False,
-        aligned: bool = False,
-    ) -> None:
-        super().__init__(paths)
-        self.swapped, self.corpora, self.weighted, self.aligned = swapped, corpora, weighted, aligned
+    corpora: Sequence[CorpusShards]
+    swapped: bool = False
+    weighted: bool = False
+    aligned: bool = False
+
+    @property
+    def paths(self) -> list[Path]:
+        """The shards of all corpora, in order."""
+        return [path for corpus in self.corpora for path in corpus.paths]
 
 
 def shard_name(name: str, split: str, index: int, count: int) -> str:

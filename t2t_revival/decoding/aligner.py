@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from scipy.sparse import csr_array
 
-    from t2t_revival.data.records import Shards
+    from t2t_revival.data.records import SplitData
     from t2t_revival.decoding.details import Details
     from t2t_revival.decoding.translator import Translator
 
@@ -206,7 +206,7 @@ def _count(
 def choose_without_gold(
     translator: Translator,
     pairs: Sequence[Pair],
-    shards: Shards,
+    shards: SplitData,
     on_iteration: Callable[[int, int], None] = lambda done, total: None,
     on_progress: OnProgress | None = None,
 ) -> Choice:

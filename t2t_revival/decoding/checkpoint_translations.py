@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from t2t_revival.checkpoints.directory import Checkpoint
+from t2t_revival.checkpoints.file import written_at
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.outputs import part_file, to_bytes
 from t2t_revival.decoding.resumable import OnNote, OnProgress, ignore_note, translate_lines
 from t2t_revival.errors import T2TError
-from t2t_revival.training.checkpoints.directory import Checkpoint
-from t2t_revival.training.checkpoints.file import written_at
 from t2t_revival.training.run import Run
 from t2t_revival.utils import checked_json
 from t2t_revival.utils.files import exclusive_lock, writing

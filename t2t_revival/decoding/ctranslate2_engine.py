@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from t2t_revival.checkpoints.directory import Checkpoint, restore_weights
+from t2t_revival.checkpoints.file import fingerprint
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.text_encoder import EOS, PAD, until_eos
 from t2t_revival.data.workers import cores
@@ -28,8 +30,6 @@ from t2t_revival.decoding.ctranslate2_format import (
 from t2t_revival.decoding.options import BY_LINE, PRECISIONS, DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
-from t2t_revival.training.checkpoints.directory import Checkpoint, restore_weights
-from t2t_revival.training.checkpoints.file import fingerprint
 from t2t_revival.utils import keras_config, native_log
 from t2t_revival.utils.forks import start_computing
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
+from t2t_revival.checkpoints.directory import Checkpoint, restore_weights
 from t2t_revival.decoding.ctranslate2_engine import CTranslate2Engine, OnNote
 from t2t_revival.decoding.options import CTRANSLATE2, FLOAT32, INT8, JAX, TENSORFLOW, DecodeHParams
 from t2t_revival.decoding.right_to_left import RightToLeftEngine
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
-from t2t_revival.training.checkpoints.directory import Checkpoint, restore_weights
 from t2t_revival.utils.keras_config import check_usable
 
 if TYPE_CHECKING:

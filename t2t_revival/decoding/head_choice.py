@@ -17,7 +17,7 @@ from t2t_revival.training.run import Run, data_of_model, find_data
 from t2t_revival.utils.files import check_writable
 
 if TYPE_CHECKING:
-    from t2t_revival.data.records import Shards
+    from t2t_revival.data.records import SplitData
     from t2t_revival.decoding.translator import Translator
     from t2t_revival.problems.text_problems import Text2TextProblem
 
@@ -34,7 +34,7 @@ class HeadChoice:
 
     output_dir: Path
     pairs: list[Pair]
-    shards: Shards
+    shards: SplitData
 
     @classmethod
     def plan(

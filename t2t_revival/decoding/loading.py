@@ -9,6 +9,9 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from t2t_revival.checkpoints.directory import Checkpoint, OnDamaged
+from t2t_revival.checkpoints.file import CheckpointNotFoundError, trained_on
+from t2t_revival.checkpoints.selection import NAMES, select_checkpoint, taking_next
 from t2t_revival.decoding import engines
 from t2t_revival.decoding.alignment_heads import AlignmentHeads, all_heads
 from t2t_revival.decoding.head_choice import HeadChoice
@@ -16,9 +19,6 @@ from t2t_revival.decoding.options import FLOAT32, INT8, TENSORFLOW, DecodeHParam
 from t2t_revival.decoding.preprocessor import find_problem
 from t2t_revival.decoding.resumable import OnNote
 from t2t_revival.decoding.translations import Translations, data_warning
-from t2t_revival.training.checkpoints.directory import Checkpoint, OnDamaged
-from t2t_revival.training.checkpoints.file import CheckpointNotFoundError, trained_on
-from t2t_revival.training.checkpoints.selection import NAMES, select_checkpoint, taking_next
 from t2t_revival.training.run import Run, load_hparams, load_vocabularies
 from t2t_revival.utils.forks import start_computing
 

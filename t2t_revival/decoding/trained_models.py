@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
+from t2t_revival.checkpoints.directory import Checkpoint, OnDamaged
+from t2t_revival.checkpoints.selection import NAMES, select_checkpoint
 from t2t_revival.decoding.options import FLOAT32, INT8, PROBABILITIES, DecodeHParams
 from t2t_revival.errors import T2TError
-from t2t_revival.training.checkpoints.directory import Checkpoint, OnDamaged
-from t2t_revival.training.checkpoints.selection import NAMES, select_checkpoint
 from t2t_revival.training.run import Run
 
 if TYPE_CHECKING:

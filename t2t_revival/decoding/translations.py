@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from t2t_revival.checkpoints.directory import MIXED
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD, UNK
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import command_line
-from t2t_revival.training.checkpoints.directory import MIXED
 from t2t_revival.utils.files import atomic_write, writing
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
+from t2t_revival.checkpoints.directory import Checkpoint, OnDamaged
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.sentencepiece import EOS, until_eos
 from t2t_revival.decoding import engines
@@ -35,7 +36,6 @@ from t2t_revival.decoding.resumable import NO_HEADS, OF_ENSEMBLE, OnNote, ignore
 from t2t_revival.decoding.term_check import TermCheck
 from t2t_revival.decoding.translations import Translations
 from t2t_revival.errors import LineError, T2TError
-from t2t_revival.training.checkpoints.directory import Checkpoint, OnDamaged
 from t2t_revival.utils.blank import is_blank
 from t2t_revival.utils.files import path_of
 from t2t_revival.utils.forks import check_not_forked

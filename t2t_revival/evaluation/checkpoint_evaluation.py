@@ -9,19 +9,19 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from t2t_revival.errors import T2TError
-from t2t_revival.evaluation.checkpoint_scores import Evaluation, Evaluations, settings_fingerprint
-from t2t_revival.evaluation.decoded import tokenizer_setting
-from t2t_revival.training.checkpoints import directory
-from t2t_revival.training.checkpoints.best import list_best
-from t2t_revival.training.checkpoints.directory import Checkpoint
-from t2t_revival.training.checkpoints.file import (
+from t2t_revival.checkpoints import directory
+from t2t_revival.checkpoints.best import list_best
+from t2t_revival.checkpoints.directory import Checkpoint
+from t2t_revival.checkpoints.file import (
     CheckpointNotFoundError,
     CorruptCheckpointError,
     fingerprint,
 )
-from t2t_revival.training.checkpoints.selection import NAMES, NEWEST, candidates, select_checkpoint
-from t2t_revival.training.curve_files import lower_is_better
+from t2t_revival.checkpoints.selection import NAMES, NEWEST, candidates, select_checkpoint
+from t2t_revival.curve_files import lower_is_better
+from t2t_revival.errors import T2TError
+from t2t_revival.evaluation.checkpoint_scores import Evaluation, Evaluations, settings_fingerprint
+from t2t_revival.evaluation.decoded import tokenizer_setting
 from t2t_revival.training.run import Run, data_of_model
 
 if TYPE_CHECKING:

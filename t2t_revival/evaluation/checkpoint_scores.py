@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from t2t_revival.checkpoints.best import best_value
+from t2t_revival.checkpoints.directory import AVERAGED, BEST
+from t2t_revival.checkpoints.file import fingerprint
+from t2t_revival.curve_files import DEV, read_curve
 from t2t_revival.errors import T2TError
-from t2t_revival.training.checkpoints.best import best_value
-from t2t_revival.training.checkpoints.directory import AVERAGED, BEST
-from t2t_revival.training.checkpoints.file import fingerprint
-from t2t_revival.training.curve_files import DEV, read_curve
 from t2t_revival.utils.csv_table import CsvTable
 from t2t_revival.utils.files import atomic_write, text_lines
 

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from t2t_revival import registry
+from t2t_revival.checkpoints.directory import OnDamaged
+from t2t_revival.checkpoints.selection import NAMES, select_checkpoint
 from t2t_revival.decoding.batching import DecodingProgress
 from t2t_revival.decoding.resumable import NOT_FINITE, OnNote, OnProgress, ignore_note
 from t2t_revival.decoding.trained_models import TrainedModel
@@ -17,8 +19,6 @@ from t2t_revival.errors import LineError, T2TError
 from t2t_revival.evaluation.bleu_tuning import Table, Tuned, bleu_statistics, tune
 from t2t_revival.evaluation.nbest import NBest
 from t2t_revival.problems.text_problems import Text2TextProblem
-from t2t_revival.training.checkpoints.directory import OnDamaged
-from t2t_revival.training.checkpoints.selection import NAMES, select_checkpoint
 from t2t_revival.training.run import Run
 from t2t_revival.utils import checked_json
 

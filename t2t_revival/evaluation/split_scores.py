@@ -12,6 +12,8 @@ from typing import Any
 import keras
 from keras import ops
 
+from t2t_revival.checkpoints.directory import restore_weights
+from t2t_revival.curve_files import OF_ALL_CORPORA
 from t2t_revival.data.evaluation_batches import EvaluationBatch, evaluation_batches
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.decoding.options import JAX, DecodeHParams
@@ -21,8 +23,6 @@ from t2t_revival.evaluation.decoded import metric_for
 from t2t_revival.hparams import HParams
 from t2t_revival.model import Transformer
 from t2t_revival.problems.text_problems import Text2TextProblem
-from t2t_revival.training.checkpoints.directory import restore_weights
-from t2t_revival.training.curve_files import OF_ALL_CORPORA
 from t2t_revival.training.events import Scores
 from t2t_revival.training.run import Run, load_hparams, load_vocabularies
 from t2t_revival.utils.jax_program import JaxProgram

@@ -8,14 +8,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from t2t_revival import registry
+from t2t_revival import curve_files, registry
+from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.problems.problem import DEV, TEST
 from t2t_revival.problems.text_problems import Text2TextProblem
 from t2t_revival.reproduction.scales import Scale
-from t2t_revival.training import curve_files
-from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.run import Run
 from t2t_revival.utils.files import text_lines
 

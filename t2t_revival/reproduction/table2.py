@@ -10,6 +10,9 @@ from itertools import product
 from pathlib import Path
 
 from t2t_revival import registry
+from t2t_revival.checkpoints.directory import Checkpoint, Unusable, ignored_checkpoint
+from t2t_revival.checkpoints.file import load
+from t2t_revival.checkpoints.selection import select_checkpoint, taking_next
 from t2t_revival.errors import T2TError, did_you_mean
 from t2t_revival.evaluation.bleu import sacrebleu_score
 from t2t_revival.evaluation.checkpoint_scores import settings_fingerprint
@@ -23,9 +26,6 @@ from t2t_revival.reproduction.training_flops import (
     sustained_rate,
     training_flops,
 )
-from t2t_revival.training.checkpoints.directory import Checkpoint, Unusable, ignored_checkpoint
-from t2t_revival.training.checkpoints.file import load
-from t2t_revival.training.checkpoints.selection import select_checkpoint, taking_next
 from t2t_revival.training.run import Run, load_hparams, load_vocabularies
 from t2t_revival.training.state import Seen
 from t2t_revival.utils.csv_table import CsvTable

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel, Field
 
+from t2t_revival.curve_files import DEV, read_curve
 from t2t_revival.data.tags import tagged
 from t2t_revival.data.vocabulary.spans import Span
 from t2t_revival.decoding.model_tags import check_tag, known_tags
@@ -17,7 +18,6 @@ from t2t_revival.evaluation.checkpoint_scores import dev_score
 from t2t_revival.server.requests import RequestBody
 from t2t_revival.server.translate import Options, Text
 from t2t_revival.serving.signatures import WITH_OPTIONS, WITH_SAMPLING
-from t2t_revival.training.curve_files import DEV, read_curve
 from t2t_revival.training.run import Run
 from t2t_revival.visualization.attention import compute_attention
 from t2t_revival.visualization.attention_page import page

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from t2t_revival.checkpoints.directory import list_checkpoints
+from t2t_revival.checkpoints.file import fingerprint
 from t2t_revival.errors import T2TError
-from t2t_revival.training.checkpoints.directory import list_checkpoints
-from t2t_revival.training.checkpoints.file import fingerprint
 from t2t_revival.training.run import FILE_NAME as RUN_FILE
 from t2t_revival.utils import checked_json
 

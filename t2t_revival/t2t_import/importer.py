@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from t2t_revival import registry
+from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.data.vocabulary import copy_name
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 from t2t_revival.data.vocabulary.text_encoder import SUBWORDS
@@ -23,7 +24,6 @@ from t2t_revival.t2t_import.variables import (
     weights,
 )
 from t2t_revival.t2t_names import registered_name
-from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.compile import build_model, compile_model
 from t2t_revival.training.run import FILE_NAME, Run, check_place, save_run
 from t2t_revival.training.state import TrainingState

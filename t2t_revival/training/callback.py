@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from t2t_revival.curve_files import DEV, SMOOTHED, TRAIN
 from t2t_revival.errors import T2TError
 from t2t_revival.training.checkpoint_saver import CheckpointSaver
-from t2t_revival.training.curve_files import DEV, SMOOTHED, TRAIN
 from t2t_revival.training.curves import Curves
 from t2t_revival.training.engines.engine import Engine, StepLogs
 from t2t_revival.training.events import EvaluatedEvent, NoteEvent, OnEvent, Scores, StepEvent

@@ -11,10 +11,10 @@ from typing import Any
 
 import numpy as np
 
+from t2t_revival.checkpoints import best
+from t2t_revival.checkpoints import directory as checkpoints
+from t2t_revival.curve_files import DEV, cell, comparable_rows
 from t2t_revival.errors import T2TError
-from t2t_revival.training.checkpoints import best
-from t2t_revival.training.checkpoints import directory as checkpoints
-from t2t_revival.training.curve_files import DEV, cell, comparable_rows
 from t2t_revival.training.events import BestEvent, NoteEvent, OnEvent, SavedEvent, Scores
 from t2t_revival.training.model import TrainingTransformer
 from t2t_revival.training.run_config import AUTO, RunConfig

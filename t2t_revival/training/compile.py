@@ -6,10 +6,10 @@ import re
 
 import keras
 
+from t2t_revival.checkpoints.adapters import is_adapter, weight_path
+from t2t_revival.checkpoints.directory import check_paths
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
-from t2t_revival.training.checkpoints.adapters import is_adapter, weight_path
-from t2t_revival.training.checkpoints.directory import check_paths
 from t2t_revival.training.loss import TokenCrossEntropy
 from t2t_revival.training.model import TrainingTransformer
 from t2t_revival.training.optimizer import FusedAdam, LossScaledAdam, make_optimizer

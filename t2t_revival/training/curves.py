@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from t2t_revival.curve_files import DEV, TRAIN, cell, csv_path, drop_after
 from t2t_revival.errors import T2TError
-from t2t_revival.training.curve_files import DEV, TRAIN, cell, csv_path, drop_after
 from t2t_revival.training.state import Seen
 from t2t_revival.utils.csv_table import CsvTable
 from t2t_revival.utils.score_events import ScoreEvents

@@ -10,18 +10,19 @@ from pathlib import Path
 
 import numpy as np
 
+from t2t_revival.checkpoints import best
+from t2t_revival.checkpoints import directory as checkpoints
+from t2t_revival.checkpoints.file import CorruptCheckpointError
+from t2t_revival.curve_files import DEV, TRAIN, comparable_rows
 from t2t_revival.data.batching import TrainingBatches
 from t2t_revival.data.iterator_state import IteratorState
+from t2t_revival.data.records import SplitData
 from t2t_revival.data.vocabulary.splits import Splits
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.training.callback import DivergedError, Evaluate, Reporter, TrainingCallback
 from t2t_revival.training.checkpoint_saver import CheckpointSaver
-from t2t_revival.training.checkpoints import best
-from t2t_revival.training.checkpoints import directory as checkpoints
-from t2t_revival.training.checkpoints.file import CorruptCheckpointError
 from t2t_revival.training.compile import build_model, compile_model
-from t2t_revival.training.curve_files import DEV, TRAIN, comparable_rows
 from t2t_revival.training.curves import Curves
 from t2t_revival.training.engines.engine import Engine, accumulation, make_engine
 from t2t_revival.training.events import NoteEvent, OnEvent, Scores, ignore_event
@@ -39,7 +40,7 @@ class TrainingData:
     """The data that a model is trained on.
 
     Attributes:
-        shards: TFRecord files of the training split.
+        shards: the training split.
         vocab_size: tokens of the vocabulary; of the inputs' where there are two.
         token_flags: of the vocabulary, for `DeterministicAttention`; `None` for every other model.
         fingerprints: of training and dev data; early stopping compares scores of equal ones only.
@@ -47,7 +48,7 @@ class TrainingData:
         target_vocab_size: tokens of the targets' vocabulary; `None` where there is one for both.
     """
 
-    shards: list[Path]
+    shards: SplitData
     vocab_size: int
     token_flags: np.ndarray | None = None
     fingerprints: Fingerprints = field(default_factory=Fingerprints)

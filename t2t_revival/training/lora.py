@@ -8,8 +8,8 @@ from typing import Any
 
 from keras import ops
 
+from t2t_revival.checkpoints.adapters import A, B, adapter_name
 from t2t_revival.model.products import Matrix
-from t2t_revival.training.checkpoints.adapters import A, B, adapter_name
 
 ADAPTED = ("query_key_value", "query", "key_value", "output", "kernel_1", "kernel_2")
 

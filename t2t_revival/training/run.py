@@ -14,14 +14,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from t2t_revival import registry
+from t2t_revival.checkpoints.directory import list_checkpoints
+from t2t_revival.checkpoints.file import CheckpointNotFoundError, CorruptCheckpointError, verify
+from t2t_revival.curve_files import DEV, has_point
 from t2t_revival.data.vocabulary import TextEncoder, Vocabularies
 from t2t_revival.data.vocabulary.text_encoder import fingerprint
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import command_line, datagen_command
 from t2t_revival.hparams import HParams
-from t2t_revival.training.checkpoints.directory import list_checkpoints
-from t2t_revival.training.checkpoints.file import CheckpointNotFoundError, CorruptCheckpointError, verify
-from t2t_revival.training.curve_files import DEV, has_point
 from t2t_revival.training.lock import check_free
 from t2t_revival.utils import checked_json
 from t2t_revival.utils.files import atomic_write, is_file_name, writing

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from t2t_revival.curve_files import DATA, DECODING, TRAIN
 from t2t_revival.data.iterator_state import IteratorState
 from t2t_revival.errors import T2TError
-from t2t_revival.training.curve_files import DATA, DECODING, TRAIN
 
 if TYPE_CHECKING:
     from t2t_revival.data.batching import TrainingBatches

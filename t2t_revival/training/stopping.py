@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from t2t_revival.curve_files import lower_is_better
 from t2t_revival.errors import T2TError
-from t2t_revival.training.curve_files import lower_is_better
 from t2t_revival.training.engines.engine import Engine
 from t2t_revival.training.events import Scores
 from t2t_revival.training.run_config import RunConfig

@@ -9,12 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from t2t_revival import registry
-from t2t_revival.data.vocabulary import Vocabularies
-from t2t_revival.data.vocabulary.extension import extends
-from t2t_revival.errors import T2TError
-from t2t_revival.hparams import HParams
-from t2t_revival.training.checkpoints.adapters import is_adapter
-from t2t_revival.training.checkpoints.directory import (
+from t2t_revival.checkpoints.adapters import is_adapter
+from t2t_revival.checkpoints.directory import (
     MODEL,
     Checkpoint,
     OnDamaged,
@@ -23,7 +19,11 @@ from t2t_revival.training.checkpoints.directory import (
     ignored_checkpoint,
     load_weights,
 )
-from t2t_revival.training.checkpoints.selection import select_checkpoint, taking_next
+from t2t_revival.checkpoints.selection import select_checkpoint, taking_next
+from t2t_revival.data.vocabulary import Vocabularies
+from t2t_revival.data.vocabulary.extension import extends
+from t2t_revival.errors import T2TError
+from t2t_revival.hparams import HParams
 from t2t_revival.training.run import FILE_NAME, Run, load_hparams, load_vocabularies
 
 if TYPE_CHECKING:

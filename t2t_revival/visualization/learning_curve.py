@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from t2t_revival.curve_files import DEV, TRAIN, Segment, read_segments
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.checkpoint_scores import Evaluation
-from t2t_revival.training.curve_files import DEV, TRAIN, Segment, read_segments
 from t2t_revival.visualization.png import png_figure
 
 FILE_NAME = "learning_curve.png"

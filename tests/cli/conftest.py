@@ -7,8 +7,8 @@ import keras
 import pytest
 
 from t2t_revival import HParams, Transformer, registry
+from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.cli import exporter
-from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.run import Run, save_run
 from tests.support.copy_task import shared_models
 

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.cli import avg_all
-from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.run import Run
 from t2t_revival.utils.files import exclusive_lock
 from tests.cli.conftest import failure

@@ -10,8 +10,8 @@ import sys
 import pytest
 
 from t2t_revival import Translator
+from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.cli.support.tensorflow_setup import ONEDNN
-from t2t_revival.training.checkpoints import directory as checkpoints
 from tests.cli.decoder_command import DECODE, decode, run
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.cli import decoder, exporter
-from t2t_revival.training.checkpoints import directory as checkpoints
 from tests.cli.conftest import refused
 from tests.cli.decoder_command import decode
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from t2t_revival import Transformer, Translator, registry
+from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.cli import eval as eval_command
 from t2t_revival.cli.support import command
 from t2t_revival.evaluation import split_scores
 from t2t_revival.evaluation.bleu import sacrebleu_score
-from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.run import Run, load_hparams, load_vocabulary
 from tests.cli.conftest import failure
 

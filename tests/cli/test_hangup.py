@@ -8,8 +8,8 @@ import time
 
 import pytest
 
-from t2t_revival.training.checkpoints.directory import list_checkpoints
-from t2t_revival.training.curve_files import TRAIN, read_curve
+from t2t_revival.checkpoints.directory import list_checkpoints
+from t2t_revival.curve_files import TRAIN, read_curve
 from tests.cli.signals import HANGUP_ENDS, NOHUP, beginning_with
 
 pytestmark = pytest.mark.slow

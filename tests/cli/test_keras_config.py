@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from t2t_revival.training.checkpoints.directory import list_checkpoints
+from t2t_revival.checkpoints.directory import list_checkpoints
 
 pytestmark = pytest.mark.slow
 

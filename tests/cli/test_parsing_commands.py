@@ -10,9 +10,9 @@ import pytest
 from nltk.tree import Tree
 
 from t2t_revival import HParams, Transformer, registry
+from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.cli import decoder, exporter, query_server
 from t2t_revival.parsing.token_flags import token_flags
-from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.run import Run, save_run
 from tests.support.commands import run
 from tests.support.processes import start_command

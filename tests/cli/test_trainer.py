@@ -9,12 +9,12 @@ import sys
 import pytest
 
 from t2t_revival import registry
+from t2t_revival.checkpoints import directory as checkpoints
+from t2t_revival.checkpoints.file import trained_on
+from t2t_revival.checkpoints.selection import select_checkpoint
 from t2t_revival.cli import avg_all
+from t2t_revival.curve_files import DEV, TRAIN, read_curve, read_segments
 from t2t_revival.evaluation.checkpoint_scores import dev_score
-from t2t_revival.training.checkpoints import directory as checkpoints
-from t2t_revival.training.checkpoints.file import trained_on
-from t2t_revival.training.checkpoints.selection import select_checkpoint
-from t2t_revival.training.curve_files import DEV, TRAIN, read_curve, read_segments
 from t2t_revival.training.lock import output_dir_lock
 from t2t_revival.training.run import Run, load_hparams
 from tests.cli.conftest import failure

@@ -4,8 +4,8 @@ import re
 
 import pytest
 
+from t2t_revival.checkpoints.directory import list_checkpoints, load_weights
 from t2t_revival.data.vocabulary.extension import extends
-from t2t_revival.training.checkpoints.directory import list_checkpoints, load_weights
 from t2t_revival.training.run import Run, load_hparams, load_vocabulary
 from tests.cli.conftest import failure
 from tests.cli.trainer_command import SMALL, train

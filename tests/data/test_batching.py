@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from t2t_revival import HParams, T2TError
 from t2t_revival.data.batching import ExampleCounts, IteratorState
 from t2t_revival.data.evaluation_batches import evaluation_batches
+from tests.support.copy_shards import split_of
 from tests.support.data_kinds import first_batches, open_batches, pairs_of, read_epochs
 from tests.support.shard_files import write_shards
 
@@ -155,9 +156,9 @@ def test_positions_out_of_reach_are_refused(corpus):
 @pytest.mark.slow
 def test_a_process_ends_while_batches_are_made_ahead(corpus):
     program = (
-        "import sys; from pathlib import Path; from t2t_revival.data.batching import TrainingBatches\n"
+        "import sys; from pathlib import Path; from tests.support.data_kinds import open_batches\n"
         "from t2t_revival import HParams\n"
-        "batches = TrainingBatches([Path(shard) for shard in sys.argv[1:]], HParams())\n"
+        "batches = open_batches([Path(shard) for shard in sys.argv[1:]], HParams())\n"
         "iterator = iter(batches.dataset()); next(iterator); sys.exit(3)"
     )
     command = [sys.executable, "-c", program, *map(str, corpus[0])]
@@ -187,7 +188,7 @@ class TestEvaluation:
     @pytest.mark.parametrize("replicas", [1, 3])
     def test_every_example_once_whole(self, corpus, replicas, fixed_shapes):
         shards, pairs = corpus
-        batches = evaluation_batches(shards, HPARAMS, replicas=replicas, fixed_shapes=fixed_shapes)
+        batches = evaluation_batches(split_of(shards), HPARAMS, replicas=replicas, fixed_shapes=fixed_shapes)
         found = [pair for features, labels, _ in batches for pair in pairs_of((features["inputs"], labels))]
         assert sorted(found) == sorted(pairs)
         for features, labels, weights in batches:
@@ -201,15 +202,9 @@ class TestEvaluation:
         assert longest == sorted(longest, reverse=True)
 
     def test_fixed_shapes_are_few(self, corpus):
-        batches = evaluation_batches(corpus[0], HPARAMS, fixed_shapes=True)
+        batches = evaluation_batches(split_of(corpus[0]), HPARAMS, fixed_shapes=True)
         shapes = {(features["inputs"].shape, labels.shape) for features, labels, _ in batches}
         assert shapes == {((rows, width), (rows, width)) for rows, width in ((2, 32), (4, 16))}
-
-
-def test_without_shards_the_command_is_named():
-    for read in (open_batches, evaluation_batches):
-        with pytest.raises(T2TError, match="t2t-datagen"):
-            read([], HPARAMS)
 
 
 def test_without_a_short_enough_example_the_hparam_is_named(tmp_path):

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from t2t_revival import T2TError
 from t2t_revival.data.evaluation_batches import evaluation_batches
 from t2t_revival.data.examples import read_pairs
-from t2t_revival.data.records import Shards
+from tests.support.copy_shards import split_of
 from tests.support.data_kinds import HPARAMS, KINDS, first_batches, open_batches, open_problem, pairs_of
 from tests.support.shard_files import example, write_records, write_shards
 
@@ -26,7 +26,7 @@ PAIRS = [([3, 4, 1], [5, 1]), ([300, 70_000, 1], [1]), ([7] * 200 + [1], [*range
 
 
 def read(*shards, swapped=False):
-    batches = evaluation_batches(Shards(shards, swapped), HPARAMS)
+    batches = evaluation_batches(split_of(list(shards), swapped), HPARAMS)
     return sorted(pair for features, labels, _ in batches for pair in pairs_of((features["inputs"], labels)))
 
 
@@ -47,7 +47,7 @@ def test_what_tensorflow_writes_is_read(tmp_path_factory, rows):
 def test_tensorflow_reads_what_is_generated(sources, tmp_path, kind, features):
     problem = open_problem(KINDS[kind], sources)
     problem.generate_data(tmp_path)
-    shards = problem.shards("train", tmp_path)
+    shards = problem.shards("train", tmp_path).paths
     records = [
         tf.train.Example.FromString(record.numpy()).features.feature
         for record in tf.data.TFRecordDataset(list(map(str, shards)))
@@ -68,13 +68,13 @@ def test_tensorflow_reads_what_is_generated(sources, tmp_path, kind, features):
 def test_pairs_are_taken_from_each_shard(tmp_path):
     shards = write_shards(tmp_path, [([number, 1], [1]) for number in range(3, 33)], 3)
     for most, taken in ((1, 3), (7, 6), (29, 27), (1000, 30)):
-        pairs = read_pairs(shards, most)
+        pairs = read_pairs(split_of(shards), most)
         assert len(pairs.inputs.lengths) == taken
         assert all(
             sum(ids % 3 == shard for ids in pairs.inputs.ids if ids > 2) == taken // 3 for shard in range(3)
         )
-    swapped = read_pairs(Shards(shards, swapped=True), 1)
-    np.testing.assert_array_equal(swapped.targets.ids, read_pairs(shards, 1).inputs.ids)
+    swapped = read_pairs(split_of(shards, swapped=True), 1)
+    np.testing.assert_array_equal(swapped.targets.ids, read_pairs(split_of(shards), 1).inputs.ids)
 
 
 def begins(content):

@@ -1,6 +1,5 @@
 import gzip
 import pickle
-import shutil
 import subprocess
 import sys
 
@@ -142,9 +141,3 @@ def test_the_sample_is_the_same_from_any_place():
 def test_importing_sources_loads_neither_tensorflow_nor_datasets():
     code = "import sys, t2t_revival.data.generation as _; sys.exit(any(map(sys.modules.get, sys.argv[1:])))"
     assert subprocess.run([sys.executable, "-c", code, "tensorflow", "datasets"], check=False).returncode == 0
-
-
-def test_the_folder_may_be_gone_when_only_its_name_is_needed(folder):
-    corpus = opened(folder)
-    shutil.rmtree(folder)
-    assert corpus.name == str(folder)

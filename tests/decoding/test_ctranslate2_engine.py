@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from t2t_revival import HParams, T2TError, Transformer, Translation, Translator
+from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
 from t2t_revival.decoding import resumable
 from t2t_revival.decoding.converted_model import FOLDER, MODEL, ORIGIN, UNFINISHED
 from t2t_revival.decoding.translations import Translations
-from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.run import Run, save_run
 
 ctranslate2 = pytest.importorskip("ctranslate2")

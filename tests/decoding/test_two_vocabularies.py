@@ -6,10 +6,10 @@ import keras
 import pytest
 
 from t2t_revival import DecodeHParams, HParams, T2TError, Transformer, Translator
+from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 from t2t_revival.decoding.ctranslate2_format import write_ctranslate2
-from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.run import Run, save_run
 from t2t_revival.visualization.attention import compute_attention
 

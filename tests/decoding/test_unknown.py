@@ -8,10 +8,10 @@ import pytest
 import sentencepiece
 
 from t2t_revival import DecodeHParams, HParams, LineConstraints, T2TError, Transformer, Translator
+from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.data.vocabulary import Vocabularies, Vocabulary
 from t2t_revival.decoding.translations import Translations
 from t2t_revival.serving.litert import MODEL, write_litert
-from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.run import Run, save_run
 from tests.conftest import TEXT
 from tests.support.search_engines import engines

@@ -4,12 +4,12 @@ import keras
 import pytest
 
 from t2t_revival import DecodeHParams, T2TError, Transformer, Translator, registry
+from t2t_revival.checkpoints import directory as checkpoints
+from t2t_revival.checkpoints.directory import Checkpoint
+from t2t_revival.checkpoints.file import fingerprint
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 from t2t_revival.evaluation.checkpoint_scores import Evaluations
 from t2t_revival.server.inspection import MAX_POINTS, ExplainRequest, Inspector
-from t2t_revival.training.checkpoints import directory as checkpoints
-from t2t_revival.training.checkpoints.directory import Checkpoint
-from t2t_revival.training.checkpoints.file import fingerprint
 from t2t_revival.training.run import Run
 from t2t_revival.visualization.explanation import explain
 from tests.support.tiny_models import TINY

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from t2t_revival.checkpoints import file
+from t2t_revival.checkpoints.directory import file_name, list_checkpoints
 from t2t_revival.serving.export_origin import FILE_NAME, newer_note, save_origin
-from t2t_revival.training.checkpoints import file
-from t2t_revival.training.checkpoints.directory import file_name, list_checkpoints
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_revival import RunConfig
+from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.data.batching import TrainingBatches
-from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.events import NoteEvent
 from tests.support import copy_shards, copy_task
 

@@ -9,6 +9,7 @@ from typing import Any
 import jax
 
 from t2t_revival import HParams, RunConfig, T2TError, registry
+from t2t_revival.data.records import SplitData
 from t2t_revival.training.engines.engine import accumulation
 from t2t_revival.training.engines.jax_engine import JaxEngine
 from t2t_revival.training.engines.jax_memory import device_memory, step_memory, with_largest_batch
@@ -20,7 +21,7 @@ SMALL = registry.hparams("tiny", "hidden_size=16,filter_size=32,num_hidden_layer
 
 
 def build(hparams: HParams, accumulate: int) -> TrainingTransformer:
-    return new_model(TrainingData([], 500), hparams, CONFIG, accumulate, 1)
+    return new_model(TrainingData(SplitData([]), 500), hparams, CONFIG, accumulate, 1)
 
 
 def memory(engine: JaxEngine, batch_size: int, tokens: int) -> int:
@@ -43,7 +44,7 @@ def chosen(engine: JaxEngine, tokens: int, available: int) -> Any:
 def full_size(engine: JaxEngine, name: str) -> int:
     """Memory of the step of an hparams set."""
     hparams = registry.hparams(name)
-    model = new_model(TrainingData([], 37_000), hparams, CONFIG, accumulation(hparams, 1), 1)
+    model = new_model(TrainingData(SplitData([]), 37_000), hparams, CONFIG, accumulation(hparams, 1), 1)
     engine.prepare(model)
     return step_memory(engine, hparams)
 

@@ -37,3 +37,8 @@ def write_shards(folder: Path, shards: int, examples: int) -> list[Path]:
         records.write_shard(path, [encode_example(row, row) for row in rows])
         paths.append(path)
     return paths
+
+
+def split_of(paths: list[Path], swapped: bool = False) -> records.SplitData:
+    """Returns the split of one corpus that some shards are."""
+    return records.SplitData([records.CorpusShards("", paths, 0)], swapped)

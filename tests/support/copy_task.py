@@ -16,15 +16,15 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_revival import HParams, RunConfig
+from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.cli.make_tf_configs import tf_configs
 from t2t_revival.training.callback import Evaluate
-from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.engines.engine import Engine, accumulation
 from t2t_revival.training.engines.tensorflow_engine import TensorFlowEngine, make_strategy
 from t2t_revival.training.events import OnEvent, StepEvent, ignore_event
 from t2t_revival.training.lock import output_dir_lock
 from t2t_revival.training.loop import Result, Training, TrainingData
-from tests.support.copy_shards import VOCAB
+from tests.support.copy_shards import VOCAB, split_of
 from tests.support.processes import TIMEOUT, Process
 
 
@@ -49,7 +49,7 @@ def train(
     """Runs a `Training` as an `Experiment` does: the chief holds the lock of output_dir."""
     engine = _engine(config)
     with output_dir_lock(config.output_dir) if engine.chief else nullcontext():
-        data = TrainingData(shards, vocab_size)
+        data = TrainingData(split_of(shards), vocab_size)
         return Training(data, hparams, config, evaluate, on_event, engine).run()
 
 

@@ -18,6 +18,7 @@ from t2t_revival import HParams, Text2TextProblem, registry
 from t2t_revival.data.batching import TrainingBatches
 from t2t_revival.data.evaluation_batches import evaluation_batches
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
+from tests.support.copy_shards import split_of
 
 WORDS = [
     ("dog", "Hund"),
@@ -147,12 +148,12 @@ def training_batches(
 ) -> TrainingBatches:
     """Opens the batches that a training reads from a data_dir."""
     splits = problem.vocabularies(data_dir).splits() if hparams.subword_dropout else None
-    return open_batches(problem.shards("train", data_dir), hparams, splits=splits, **settings)
+    return TrainingBatches(problem.shards("train", data_dir), hparams, splits=splits, **settings)
 
 
-def open_batches(shards: list[Path], hparams: HParams = HPARAMS, **settings: Any) -> TrainingBatches:
+def open_batches(paths: list[Path], hparams: HParams = HPARAMS, **settings: Any) -> TrainingBatches:
     """Opens the batches of shards."""
-    return TrainingBatches(shards, hparams, **settings)
+    return TrainingBatches(split_of(paths), hparams, **settings)
 
 
 def first_batches(batches: TrainingBatches, count: int) -> list[tuple[np.ndarray, ...]]:

@@ -9,10 +9,10 @@ import numpy as np
 
 from t2t_revival import DecodeHParams, Text2TextProblem, registry
 from t2t_revival.back_translation.corpus import BackTranslation, MonolingualText
+from t2t_revival.checkpoints import directory, file
 from t2t_revival.decoding.trained_models import TrainedModel
 from t2t_revival.distillation.blocks import DecodedBlocks
 from t2t_revival.distillation.teacher_outputs import TeacherOutputs
-from t2t_revival.training.checkpoints import directory, file
 
 SIZES = {"train": 10, "dev": 3, "test": 2}
 SOURCES = [f"the dog sees train{number} houses" for number in range(1, 10)]  # the first pair is too long

@@ -8,8 +8,8 @@ from types import SimpleNamespace
 from typing import Any
 
 from t2t_revival import DecodeHParams, Translation, registry
+from t2t_revival.checkpoints import directory
 from t2t_revival.data.vocabulary.text_encoder import EOS
-from t2t_revival.training.checkpoints import directory
 
 BATCH = 2  # lines
 

@@ -25,7 +25,7 @@ from t2t_revival.training.engines import jax_engine  # noqa: E402
 from t2t_revival.training.engines.jax_loss import BLOCK, in_blocks  # noqa: E402
 from t2t_revival.training.events import NoteEvent, StepEvent  # noqa: E402
 from t2t_revival.training.loop import Training, TrainingData  # noqa: E402
-from tests.support.copy_shards import HPARAMS, VOCAB  # noqa: E402
+from tests.support.copy_shards import HPARAMS, VOCAB, split_of  # noqa: E402
 
 
 def main(jobs: list[dict[str, Any]]) -> None:
@@ -60,7 +60,7 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
 
     TrainingBatches.elements = changed  # type: ignore[method-assign]
     config = RunConfig(Path(job["output_dir"]), **{"log_steps": 1, **job["config"]})
-    data = TrainingData([Path(shard) for shard in job["shards"]], VOCAB)
+    data = TrainingData(split_of([Path(shard) for shard in job["shards"]]), VOCAB)
     training = Training(data, HPARAMS.replace(**job["hparams"]), config, on_event=on_event)
     result = training.run()
     TrainingBatches.elements = elements  # type: ignore[method-assign]

@@ -446,8 +446,8 @@ def _vocabularies(size: int) -> Vocabularies:
 
 @contextmanager
 def _converted(model: Any) -> Iterator[Any]:
+    from t2t_revival.checkpoints import directory
     from t2t_revival.decoding.ctranslate2_engine import CTranslate2Engine
-    from t2t_revival.training.checkpoints import directory
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model.ckpt-1.npz")

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from t2t_revival.training.checkpoints import directory as checkpoints
+from t2t_revival.checkpoints import directory as checkpoints
 from tests.support.processes import Process, start_command
 
 pytestmark = pytest.mark.slow

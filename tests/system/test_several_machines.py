@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.cli.make_tf_configs import tf_configs
-from t2t_revival.training.checkpoints import directory as checkpoints
 from tests.support.processes import start_command
 
 pytestmark = pytest.mark.slow

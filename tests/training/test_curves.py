@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from t2t_revival import T2TError
-from t2t_revival.training.curve_files import (
+from t2t_revival.curve_files import (
     DATA,
     DECODING,
     DEV,

@@ -11,8 +11,8 @@ import pytest
 import tensorflow as tf
 
 from t2t_revival import RunConfig, T2TError
+from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.training import loop
-from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.engines.tensorflow_engine import VARIABLE, TensorFlowEngine, make_strategy
 from tests.support import copy_task
 from tests.support.copy_shards import HPARAMS, VOCAB

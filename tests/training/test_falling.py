@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from t2t_revival.training.curve_files import is_falling
+from t2t_revival.curve_files import is_falling
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from t2t_revival import RunConfig, T2TError
-from t2t_revival.training.checkpoints import directory as checkpoints
+from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.training.events import NoteEvent, SavedEvent, StepEvent
 from tests.support.copy_shards import HPARAMS, VOCAB
 from tests.support.copy_task import final_arrays, train

@@ -12,13 +12,13 @@ import pytest
 import tensorflow as tf
 
 from t2t_revival import RunConfig, T2TError
-from t2t_revival.training.checkpoints import directory as checkpoints
-from t2t_revival.training.checkpoints.file import trained_on
-from t2t_revival.training.curve_files import DEV, TRAIN, read_curve
+from t2t_revival.checkpoints import directory as checkpoints
+from t2t_revival.checkpoints.file import trained_on
+from t2t_revival.curve_files import DEV, TRAIN, read_curve
 from t2t_revival.training.events import EvaluatedEvent, SavedEvent, Scores, StepEvent
 from t2t_revival.training.loop import Training, TrainingData
 from t2t_revival.training.state import Fingerprints
-from tests.support.copy_shards import HPARAMS, VOCAB
+from tests.support.copy_shards import HPARAMS, VOCAB, split_of
 from tests.support.copy_task import train
 
 PLAIN = HPARAMS.replace(layer_prepostprocess_dropout=0.0, label_smoothing=0.0)
@@ -58,7 +58,7 @@ def test_early_stopping_counts_scores_on_the_dev_data_of_now(shards: list[Path],
     def stopped(train_steps: int, first: float, data: str) -> tuple[int, str | None]:
         """Trains with losses that improve from `first` on."""
         losses = (first - n / 10 for n in count())
-        training_data = TrainingData(shards, VOCAB, fingerprints=Fingerprints("train", data))
+        training_data = TrainingData(split_of(shards), VOCAB, fingerprints=Fingerprints("train", data))
         hparams = HPARAMS.replace(train_steps=train_steps)
         result = Training(training_data, hparams, config, lambda model: {"loss": next(losses)}).run()
         return result.step, result.stopped_by
@@ -71,7 +71,7 @@ def test_early_stopping_counts_scores_on_the_dev_data_of_now(shards: list[Path],
 def test_other_training_data_begins_at_its_first_batch(shards: list[Path], tmp_path: Path) -> None:
     def training(steps: int, data: str) -> Training:
         hparams = HPARAMS.replace(train_steps=steps)
-        training_data = TrainingData(shards, VOCAB, fingerprints=Fingerprints(data))
+        training_data = TrainingData(split_of(shards), VOCAB, fingerprints=Fingerprints(data))
         return Training(training_data, hparams, RunConfig(tmp_path))
 
     training(3, "a").run()

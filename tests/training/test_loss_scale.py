@@ -8,8 +8,8 @@ import pytest
 import tensorflow as tf
 
 from t2t_revival import HParams, T2TError, make_optimizer
+from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.training import optimizer as optimizers
-from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.optimizer import FIRST_SCALE, LossScale, LossScaledAdam
 from tests.support import bad_batches
 from tests.support.bad_batches import HUGE, NAN, trained, weighted

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from t2t_revival import RunConfig
-from t2t_revival.training.checkpoints import directory as checkpoints
-from t2t_revival.training.checkpoints.file import EMA, MODEL, fingerprint
+from t2t_revival.checkpoints import directory as checkpoints
+from t2t_revival.checkpoints.file import EMA, MODEL, fingerprint
 from t2t_revival.training.compile import build_model
 from tests.support.copy_shards import HPARAMS, VOCAB
 from tests.support.copy_task import final_arrays, train

@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 
 from t2t_revival import HParams, T2TError, make_optimizer
-from t2t_revival.training.checkpoints import directory as checkpoints
+from t2t_revival.checkpoints import directory as checkpoints
 from tests.support import bad_batches
 from tests.support.bad_batches import HPARAMS, HUGE, INF, NAN, trained, weighted, without
 from tests.support.processes import Process

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from t2t_revival import T2TError, registry
+from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
-from t2t_revival.training.checkpoints import directory as checkpoints
 from t2t_revival.training.run import (
     FILE_NAME,
     Run,

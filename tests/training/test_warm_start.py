@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from t2t_revival import T2TError
+from t2t_revival.checkpoints import directory as checkpoints
+from t2t_revival.checkpoints.best import keep_best
+from t2t_revival.checkpoints.file import MODEL
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.training import warm_start
-from t2t_revival.training.checkpoints import directory as checkpoints
-from t2t_revival.training.checkpoints.best import keep_best
-from t2t_revival.training.checkpoints.file import MODEL
 from t2t_revival.training.compile import build_model
 from t2t_revival.training.run import Run
 from t2t_revival.training.warm_start import WarmStart

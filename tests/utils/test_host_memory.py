@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from t2t_revival.data.batching import TrainingBatches
-from tests.support.copy_shards import HPARAMS, write_shards
+from tests.support.copy_shards import HPARAMS, split_of, write_shards
 
 BLOCKS, BYTES = 20, 8 * 2**20
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="is about glibc")
 def test_large_blocks_cost_no_new_pages_while_batches_are_read(tmp_path: Path) -> None:
-    batches = iter(TrainingBatches(write_shards(tmp_path, 1, 40), HPARAMS).dataset())
+    batches = iter(TrainingBatches(split_of(write_shards(tmp_path, 1, 40)), HPARAMS).dataset())
     next(batches)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     for number in range(BLOCKS):

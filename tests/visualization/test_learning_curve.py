@@ -4,7 +4,7 @@ from pathlib import Path
 
 from matplotlib.figure import Figure
 
-from t2t_revival.training.curve_files import DEV, read_segments
+from t2t_revival.curve_files import DEV, read_segments
 from t2t_revival.visualization.learning_curve import _draw_segments
 
 HEADER = "step,target_tokens,seconds,loss,bleu,data,decoding\n"

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, TextIO
 
 from tqdm import tqdm
 
+from t2t_revival.checkpoints.directory import Checkpoint, Unusable, ignored_checkpoint
+from t2t_revival.checkpoints.file import CorruptCheckpointError
 from t2t_revival.errors import T2TError
-from t2t_revival.training.checkpoints.directory import Checkpoint, Unusable, ignored_checkpoint
-from t2t_revival.training.checkpoints.file import CorruptCheckpointError
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.batching import DecodingProgress

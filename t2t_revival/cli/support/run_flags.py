@@ -10,6 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from t2t_revival import registry, t2t_names
+from t2t_revival.checkpoints.best import list_best
+from t2t_revival.checkpoints.directory import list_averaged, list_checkpoints
+from t2t_revival.checkpoints.selection import taking_next
 from t2t_revival.cli.support.flags import Flags, Names, flag
 from t2t_revival.cli.support.messages import say, warn_of_corruption
 from t2t_revival.cli.support.problem_flags import ProblemFlags
@@ -19,9 +22,6 @@ from t2t_revival.decoding.shards import MAX_SHARDS, Shard
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams.hparams import FILE_NAME as HPARAMS_FILE
 from t2t_revival.problems.problem import Problem
-from t2t_revival.training.checkpoints.best import list_best
-from t2t_revival.training.checkpoints.directory import list_averaged, list_checkpoints
-from t2t_revival.training.checkpoints.selection import taking_next
 from t2t_revival.training.run import FILE_NAME as RUN_FILE
 from t2t_revival.training.run import Run, find_data, load_hparams
 from t2t_revival.utils.files import is_file_name

@@ -8,12 +8,12 @@ from pathlib import Path
 from t2t_revival import registry
 from t2t_revival.cli.support.flags import flag, group
 from t2t_revival.cli.support.run_flags import RunFlags
+from t2t_revival.curve_files import OF_ALL_CORPORA, metric_of
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.checkpoint_evaluation import DECODED
 from t2t_revival.evaluation.decoded import score_names
 from t2t_revival.hparams.hparams import HParams
 from t2t_revival.problems.problem import Problem
-from t2t_revival.training.curve_files import OF_ALL_CORPORA, metric_of
 from t2t_revival.training.run_config import AUTO, RunConfig
 
 RUN_CONFIG_FLAGS = {  # T2T's names of the fields of RunConfig

@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 
 from t2t_revival import RunConfig
-from t2t_revival.training.checkpoints.directory import list_checkpoints
+from t2t_revival.checkpoints.directory import list_checkpoints
 from tests.support.backend_process import IN_JAX
 from tests.support.copy_shards import HPARAMS, VOCAB, write_shards
 from tests.support.copy_task import final_arrays, train, train_and_list_losses

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from t2t_revival import T2TError
-from t2t_revival.training.checkpoints import directory as checkpoints
-from t2t_revival.training.checkpoints.best import keep_best, list_best, mark_stopped_early
-from t2t_revival.training.checkpoints.file import CheckpointNotFoundError, load
-from t2t_revival.training.checkpoints.selection import mark_average, select_checkpoint, taking_next
-from tests.training.checkpoints.test_best import write
+from t2t_revival.checkpoints import directory as checkpoints
+from t2t_revival.checkpoints.best import keep_best, list_best, mark_stopped_early
+from t2t_revival.checkpoints.file import CheckpointNotFoundError, load
+from t2t_revival.checkpoints.selection import mark_average, select_checkpoint, taking_next
+from tests.checkpoints.test_best import write
 
 THERE = "newest (step 3), best (step 1), average (step 2), files of the steps 2, 3"  # in `run`
 

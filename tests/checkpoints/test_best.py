@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from t2t_revival import T2TError
-from t2t_revival.training.checkpoints import directory as checkpoints
-from t2t_revival.training.checkpoints.best import (
+from t2t_revival.checkpoints import directory as checkpoints
+from t2t_revival.checkpoints.best import (
     best_value,
     keep_best,
     list_best,

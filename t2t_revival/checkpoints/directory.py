@@ -16,9 +16,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from t2t_revival.errors import T2TError
-from t2t_revival.training.checkpoints.adapters import merge_adapters
-from t2t_revival.training.checkpoints.file import (
+from t2t_revival.checkpoints.adapters import merge_adapters
+from t2t_revival.checkpoints.file import (
     EMA,
     MODEL,
     OPTIMIZER,
@@ -30,6 +29,7 @@ from t2t_revival.training.checkpoints.file import (
     trained_on,
     verify,
 )
+from t2t_revival.errors import T2TError
 from t2t_revival.utils.files import temporary_name
 
 if TYPE_CHECKING:

@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from t2t_revival.errors import T2TError
-from t2t_revival.training.checkpoints import directory
-from t2t_revival.training.checkpoints.best import list_best
-from t2t_revival.training.checkpoints.directory import BEST, MIXED, Checkpoint, OnDamaged, write_average
-from t2t_revival.training.checkpoints.file import (
+from t2t_revival.checkpoints import directory
+from t2t_revival.checkpoints.best import list_best
+from t2t_revival.checkpoints.directory import BEST, MIXED, Checkpoint, OnDamaged, write_average
+from t2t_revival.checkpoints.file import (
     MODEL,
     CheckpointNotFoundError,
     CorruptCheckpointError,
@@ -19,7 +18,8 @@ from t2t_revival.training.checkpoints.file import (
     verify,
     written_at,
 )
-from t2t_revival.training.checkpoints.selection import NONE_OF
+from t2t_revival.checkpoints.selection import NONE_OF
+from t2t_revival.errors import T2TError
 from t2t_revival.training.run import ANOTHER, Run, check_same, load_hparams, save_run
 
 UNKNOWN = "unknown"  # in messages, instead of a fingerprint of data

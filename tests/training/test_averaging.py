@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from t2t_revival import HParams, T2TError
+from t2t_revival.checkpoints import directory as checkpoints
+from t2t_revival.checkpoints.file import trained_on
 from t2t_revival.data.vocabulary.text_encoder import fingerprint
-from t2t_revival.training.checkpoints import directory as checkpoints
-from t2t_revival.training.checkpoints.averaging import moving_averages, open_folder
-from t2t_revival.training.checkpoints.file import trained_on
+from t2t_revival.training.averaging import moving_averages, open_folder
 from t2t_revival.training.run import Run, save_run
 
 WEIGHTS = "model/transformer/w"
@@ -37,14 +37,12 @@ def run(model_dir: Path, folder: Path, count: int) -> tuple[list, list, list]:
     damaged, gaps = [], []
     open_folder(folder, model_dir, count)
     found = checkpoints.list_checkpoints(model_dir)
-    averages = list(moving_averages(found, count, folder, damaged.append, gaps.append))
-    return averages, damaged, gaps
+    return list(moving_averages(found, count, folder, damaged.append, gaps.append)), damaged, gaps
 
 
 def value(path: Path) -> float:
     weights = checkpoints.load(path)[0][WEIGHTS]
-    assert weights.shape == (2, 3)
-    assert weights.dtype == np.float32
+    assert (weights.shape, weights.dtype) == ((2, 3), np.float32)
     assert (weights == weights[0, 0]).all()
     return float(weights[0, 0])
 
@@ -150,7 +148,7 @@ def test_a_checkpoint_that_the_training_removes_while_its_average_is_written(
         window[-1].path.unlink()
         return path
 
-    monkeypatch.setattr("t2t_revival.training.checkpoints.averaging.write_average", and_removed)
+    monkeypatch.setattr("t2t_revival.training.averaging.write_average", and_removed)
     averages, _, gaps = run(model_dir, tmp_path / "avg", 2)
     assert [(average.step, average.path.stat().st_mtime) for average in averages] == [(2, 1e9 + 2)]
     assert gaps == []

@@ -7,9 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeVar
 
-from t2t_revival.errors import T2TError, similar
-from t2t_revival.training.checkpoints import best
-from t2t_revival.training.checkpoints.directory import (
+from t2t_revival.checkpoints import best
+from t2t_revival.checkpoints.directory import (
     AVERAGED,
     BEST,
     Checkpoint,
@@ -20,7 +19,8 @@ from t2t_revival.training.checkpoints.directory import (
     list_checkpoints,
     warn,
 )
-from t2t_revival.training.checkpoints.file import MODEL, CheckpointNotFoundError, verify
+from t2t_revival.checkpoints.file import MODEL, CheckpointNotFoundError, verify
+from t2t_revival.errors import T2TError, similar
 from t2t_revival.utils import checked_json
 from t2t_revival.utils.files import path_of, writing
 

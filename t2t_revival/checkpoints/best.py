@@ -13,15 +13,15 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from t2t_revival.errors import T2TError
-from t2t_revival.training.checkpoints.directory import (
+from t2t_revival.checkpoints.directory import (
     BEST,
     Checkpoint,
     file_name,
     in_folder,
     list_checkpoints,
 )
-from t2t_revival.training.curve_files import lower_is_better
+from t2t_revival.curve_files import lower_is_better
+from t2t_revival.errors import T2TError
 from t2t_revival.utils import checked_json
 from t2t_revival.utils.files import atomic_write, temporary_name, writing
 

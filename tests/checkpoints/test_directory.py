@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from t2t_revival import T2TError
-from t2t_revival.training.checkpoints import directory as checkpoints
-from t2t_revival.training.checkpoints.file import CorruptCheckpointError, fingerprint
-from t2t_revival.training.checkpoints.selection import select_checkpoint
+from t2t_revival.checkpoints import directory as checkpoints
+from t2t_revival.checkpoints.file import CorruptCheckpointError, fingerprint
+from t2t_revival.checkpoints.selection import select_checkpoint
 
 
 def write(folder: Path, step: int, value: float = 0.0) -> Path:

@@ -1,1 +1,0 @@
-"""Checkpoint files, folders of checkpoints, and averages."""
