@@ -20,18 +20,21 @@ os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"  # which would leave files,
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 
 from t2t_revival import HParams, RunConfig, T2TError, registry
+from t2t_revival.data.records import SplitData
 from t2t_revival.training.compile import PRECISIONS
 from t2t_revival.training.engines.engine import accumulation
 from t2t_revival.training.engines.jax_engine import JaxEngine
 from t2t_revival.training.engines.jax_memory import step_memory
-from t2t_revival.training.loop import TrainingData, new_model
+from t2t_revival.training.trainer import TrainingData, new_model
 
 
 def measure(hparams: HParams, vocab_size: int, precision: str) -> tuple[int, float]:
     """Returns a step's memory in bytes, and the seconds that its compilation took."""
     config = RunConfig(Path(), strategy="default", precision=precision)  # type: ignore[arg-type]
     engine = JaxEngine(config)
-    engine.prepare(new_model(TrainingData([], vocab_size), hparams, config, accumulation(hparams, 1), 1))
+    engine.prepare(
+        new_model(TrainingData(SplitData([]), vocab_size), hparams, config, accumulation(hparams, 1), 1)
+    )
     began = time.perf_counter()
     return step_memory(engine, hparams), time.perf_counter() - began
 

@@ -1,4 +1,4 @@
-"""Contestant: this project's model, compiled by its trainer's functions, with `fit`'s training step."""
+"""Contestant: this project's model, compiled by its trainer's functions, with its training step."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from hparams_of import hparams_of
 
 from t2t_revival.cli.support import tensorflow_setup
 from t2t_revival.training.compile import build_model, compile_model
+from t2t_revival.training.engines.tensorflow_engine import make_step
 
 IDS = tf.TensorSpec([None, None], tf.int32)
 SPEC = ({"inputs": IDS, "targets": IDS}, IDS, tf.TensorSpec([None, None], tf.float32))
@@ -39,7 +40,7 @@ def build(config: Config, batches: list[Batch]) -> Contestant:
         return (example(batch) for batch in itertools.cycle(batches))
 
     waiting = iter(tf.data.Dataset.from_generator(examples, output_signature=SPEC).prefetch(2))
-    model.make_train_function()
+    step = make_step(model, tf.distribute.get_strategy())
 
     @tf.function(input_signature=[SPEC[0]])
     def cross_entropy(ids: dict[str, Any]) -> Any:
@@ -50,7 +51,7 @@ def build(config: Config, batches: list[Batch]) -> Contestant:
     return Contestant(
         name=f"t2t_revival, Keras {keras.__version__}, TensorFlow {tf.__version__}",
         parameters=model.count_params(),
-        step=lambda: model.train_function(waiting)["loss"],
+        step=lambda: step(waiting).loss,
         held_out_loss=lambda batch: float(cross_entropy(example(batch)[0])),
     )
 

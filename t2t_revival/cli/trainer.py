@@ -22,13 +22,13 @@ from t2t_revival.hints import command_line
 from t2t_revival.hparams.hparams import HParams
 from t2t_revival.problems.problem import DEV, TRAIN
 from t2t_revival.problems.text_problems import Text2TextProblem
-from t2t_revival.training.events import BestEvent, EvaluatedEvent, Event, NoteEvent, StepEvent
+from t2t_revival.training.events import EARLY, BestEvent, EvaluatedEvent, Event, NoteEvent, StepEvent
 from t2t_revival.training.run import check_place, check_same, check_unfinished, load_hparams, plan_run
 from t2t_revival.training.warm_start import WarmStart
 from t2t_revival.visualization.learning_curve import draw_learning_curve
 
 if TYPE_CHECKING:
-    from t2t_revival.training.loop import Result
+    from t2t_revival.training.trainer import Result
 
 USAGE = """
 t2t-trainer --problem=translate_ende --hparams_set=big
@@ -215,8 +215,6 @@ def _describe(event: Event) -> str:
 
 
 def _print_end(flags: TrainerFlags, output_dir: Path, result: Result) -> None:
-    from t2t_revival.training.stopping import EARLY
-
     seen = result.seen
     print(
         f"step {result.step}: {seen.target_tokens:,} target tokens in {duration(seen.seconds)}"

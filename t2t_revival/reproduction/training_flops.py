@@ -50,15 +50,13 @@ def counted_flops(hparams: HParams, vocab_size: int, source: int, target: int, s
 
     from t2t_revival.reproduction.table1.operation_counts import count
     from t2t_revival.training.compile import build_model
-    from t2t_revival.training.loss import TokenCrossEntropy
 
     model = build_model(hparams, vocab_size)
-    model.compile(loss=TokenCrossEntropy(hparams.label_smoothing))
 
     def gradients(source: tf.Tensor, targets: tf.Tensor) -> list[tf.Tensor]:
         with tf.GradientTape() as tape:
-            outputs = model({"inputs": source, "targets": targets}, training=True)
-            loss = model.compute_loss(y=targets, y_pred=outputs)
+            ids = {"inputs": source, "targets": targets}
+            loss, _ = model.token_losses(ids, targets, model(ids, training=True), tf.ones(targets.shape))
         return tape.gradient(loss, [variable.value for variable in model.trainable_variables])
 
     specs = [tf.TensorSpec((sentences, length), tf.int32) for length in (source, target)]

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import re
 
-import keras
-
 from t2t_revival.checkpoints.adapters import is_adapter, weight_path
 from t2t_revival.checkpoints.directory import check_paths
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
-from t2t_revival.training.loss import TokenCrossEntropy
 from t2t_revival.training.model import TrainingTransformer
 from t2t_revival.training.optimizer import FusedAdam, LossScaledAdam, make_optimizer
 from t2t_revival.utils.keras_config import check_usable
@@ -37,16 +34,13 @@ def build_model(
     return TrainingTransformer(hparams, vocab_size, num_parallel_batches, **own)
 
 
-def compile_model(
-    model: TrainingTransformer, hparams: HParams, accumulate: int = 1, xla: bool = False
-) -> TrainingTransformer:
-    """Compiles as the trainer does: the paper's loss and optimizer; in float16, with `LossScaledAdam`.
+def compile_model(model: TrainingTransformer, hparams: HParams, accumulate: int = 1) -> TrainingTransformer:
+    """Compiles a model with the optimizer of the weights that are trained; in float16, `LossScaledAdam`.
 
     Args:
         model: compiled in place, and returned.
-        hparams: reads `label_smoothing`, `freeze`, `lora_rank` and what `make_optimizer` reads.
+        hparams: reads `freeze`, `lora_rank` and what `make_optimizer` reads.
         accumulate: number of micro-batches of an update.
-        xla: whether XLA compiles the training step.
 
     Raises:
         T2TError: as `freeze`; or checkpoints could not tell two weights or two moments apart.
@@ -56,17 +50,9 @@ def compile_model(
             weight.trainable = is_adapter(weight.path)
     freeze(model, hparams.freeze)
     adam = LossScaledAdam if model.dtype_policy.name == "mixed_float16" else FusedAdam
-    model.compile(
-        optimizer=make_optimizer(hparams, accumulate, adam),
-        loss=TokenCrossEntropy(hparams.label_smoothing),
-        jit_compile=xla,
-        auto_scale_loss=False,
-    )
+    model.compile(make_optimizer(hparams, accumulate, adam), auto_scale_loss=False)
     model.optimizer.build(model.trainable_variables)
     check_paths(model)
-    # Keras would build the loss by drawing a batch, and infers its types wrong for several replicas.
-    logits = keras.ops.zeros((1, 1, model.target_vocab_size))
-    keras.Model.compute_loss(model, y=keras.ops.zeros((1, 1), "int32"), y_pred=logits)
     return model
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 Scores = dict[str, float]
+EARLY = "early stopping"  # a reason to end a training
 
 
 @dataclass(frozen=True)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import operator
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 from t2t_revival.curve_files import DATA, DECODING, TRAIN
 from t2t_revival.data.iterator_state import IteratorState
 from t2t_revival.errors import T2TError
+from t2t_revival.training.events import NoteEvent, OnEvent
 
 if TYPE_CHECKING:
     from t2t_revival.data.batching import TrainingBatches
+    from t2t_revival.training.engines.engine import StepLogs
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,10 @@ class TrainingState:
     overflows: int = 0
     data: str = ""
 
+    def was_trained_on_other_data(self, train: str) -> bool:
+        """Returns whether the training data, of which `train` is the fingerprint, was another so far."""
+        return bool(self.data and train) and self.data != train
+
     def to_meta(self) -> dict[str, Any]:
         """Fields of a checkpoint's meta data, in which `skipped_updates` is called "left_out"."""
         fields = dataclasses.asdict(self)
@@ -94,22 +102,72 @@ class TrainingState:
             raise T2TError(f"{path}: not a checkpoint from which a training can resume ({error})") from error
 
 
+class DivergedError(T2TError):
+    """Too many updates in a row were skipped: the weights are not worth saving."""
+
+
 @dataclass
-class TrainingProgress:
-    """Counts of a training, continued from the state in which it resumed; see `TrainingState`."""
+class Progress:
+    """Counts of a training, continued from the state in which it resumed; see `TrainingState`.
+
+    Attributes:
+        losses: of each update since the last report: the plain cross-entropy, and the minimised loss.
+        saved: step of the last checkpoint; 0 before the first.
+    """
 
     start: TrainingState
     batches: TrainingBatches
     accumulate: int  # micro-batches of one update
     train_steps: int  # number of the last update
-    step: int = field(init=False)
-    skipped_updates: int = field(init=False)
-    overflows: int = field(init=False)
+    loss_scale: float  # after the last update
+    max_nonfinite_steps: int
+    on_event: OnEvent
+    losses: list[tuple[float, float]] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
-        self.step = self.start.step
+        self.step = self.saved = self.start.step
         self.skipped_updates, self.overflows = self.start.skipped_updates, self.start.overflows
+        self._nonfinite_in_a_row = 0
         self._began = time.monotonic()
+
+    def add(self, updates: Iterable[StepLogs]) -> bool:
+        """Counts updates, and returns whether the last of them was done.
+
+        The data of one that the optimizer skipped is consumed all the same.
+
+        Raises:
+            DivergedError: too many in a row were skipped, and no overflow of float16 was the reason.
+        """
+        is_done = False
+        for logs in updates:
+            is_done = logs.updates > self.step
+            if is_done:
+                self.step += 1
+                self._nonfinite_in_a_row = 0
+                self.losses.append((logs.cross_entropy, logs.loss))
+            elif math.isfinite(logs.loss) and logs.loss_scale < self.loss_scale:  # no fault of the training
+                self.overflows += 1
+                fault = f"update {self.step + 1} skipped: scaled gradients overflow float16"
+                self.on_event(NoteEvent(f"{fault}; loss scale lowered to {logs.loss_scale:g}"))
+            else:
+                self._add_nonfinite(logs.loss)
+            self.loss_scale = logs.loss_scale
+        return is_done
+
+    def _add_nonfinite(self, loss: float) -> None:
+        self.skipped_updates += 1
+        self._nonfinite_in_a_row += 1
+        number, in_a_row = self.step + 1, self._nonfinite_in_a_row
+        fault = "gradients are not finite" if math.isfinite(loss) else f"loss is {loss}"
+        if in_a_row == self.max_nonfinite_steps:
+            intact = f"the last checkpoint (step {self.saved}) is intact"
+            raise DivergedError(
+                f"training diverged at update {number}: {fault}, {in_a_row} times in a row; "
+                f"{intact if self.saved else 'no checkpoint was saved yet'}: try a lower "
+                "learning_rate_constant or a longer warm-up"
+            )
+        counts = f"{in_a_row} in a row, {self.skipped_updates} in all"
+        self.on_event(NoteEvent(f"update {number} skipped: {fault} ({counts})"))
 
     @property
     def seconds(self) -> float:
@@ -120,11 +178,6 @@ class TrainingProgress:
     def is_first(self) -> bool:
         """True after the session's first update, which traces the graph."""
         return self.step == self.start.step + 1
-
-    @property
-    def is_done(self) -> bool:
-        """True after the update of `train_steps`."""
-        return self.step == self.train_steps
 
     def is_every(self, steps: int, step: int | None = None) -> bool:
         """Returns whether an update is one of every `steps`, or the very last; 0 selects the very last.

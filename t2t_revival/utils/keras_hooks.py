@@ -30,11 +30,6 @@ def is_autocast(variable: keras.Variable) -> bool:
     return bool(variable._autocast)
 
 
-def has_metrics(model: keras.Model) -> bool:
-    """Returns whether a model was compiled with metrics."""
-    return model._compile_metrics is not None
-
-
 def variable_index(optimizer: keras.optimizers.Optimizer, variable: Any) -> int:
     """Returns a variable's place in an optimizer's lists of moments and of accumulated gradients."""
     return int(optimizer._get_variable_index(variable))
@@ -70,13 +65,3 @@ def name_vocabulary(tokenizer: Any, name: str) -> None:
 def sentencepiece_of(tokenizer: Any) -> Any:
     """Returns the tokeniser of TensorFlow Text below a SentencePiece tokeniser of keras_nlp."""
     return tokenizer._sentence_piece
-
-
-class WithoutSymbolicBuild:
-    """Base class of a `keras.Model` that is built before `fit`.
-
-    `fit` would draw a batch to build it by, which fails under a strategy of several processes.
-    """
-
-    def _maybe_symbolic_build(self, iterator: Any = None, data_batch: Any = None) -> None:
-        """Builds nothing."""

@@ -41,6 +41,14 @@ FILES = {
     "half.gz": "no gzip\n",
     "empty": "",
 }
+TEXT = b"the dog\n" * 20
+CORPORA = {  # train.en and train.de
+    "incomplete": [TEXT],
+    "blank": [b"", b""],
+    "binary": [bytes(range(256)) * 3, TEXT],
+    "unequal": [TEXT, TEXT[:-8]],
+    "latin-1": [TEXT, "der Hünd\n".encode("latin-1") * 20],
+}
 
 
 class Case(NamedTuple):
@@ -76,6 +84,10 @@ def place(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
         (root / name).write_text(content)
     for name in ("corpus", "data"):
         (root / name).symlink_to(trained / name)
+    for name, sides in CORPORA.items():
+        (root / name).mkdir()
+        for side, content in zip(("en", "de"), sides, strict=False):
+            (root / name / f"train.{side}").write_bytes(content)
     problem = registry.problem("translate_ende", data_source=str(trained / "corpus"), vocab_size=300)
     problem.generate_data(root / "other_data")
     run = Run.load(trained / "out")

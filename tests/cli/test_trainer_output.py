@@ -4,8 +4,8 @@ import pytest
 
 from t2t_revival import registry
 from t2t_revival.cli import trainer
-from t2t_revival.training.loop import Result
 from t2t_revival.training.state import Seen
+from t2t_revival.training.trainer import Result
 
 pytestmark = pytest.mark.slow
 

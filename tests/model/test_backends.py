@@ -66,8 +66,7 @@ def test_every_layer_and_the_model_in_another_backend(
         tolerance = 0.05 if name == "bfloat16" else 2e-5
         np.testing.assert_allclose(found[f"{name}/logits"], logits, atol=tolerance)
         np.testing.assert_allclose(found[f"{name}/steps"], found[f"{name}/logits"], atol=tolerance)
-    for losses in (found["loss"], found["cross_entropy"]):
+    for losses in (found["loss"], found["of_logits"]):
         assert np.isfinite(losses).all()
         assert losses[-1] < 0.8 * losses[0]
-    assert (found["cross_entropy"] > found["loss"]).all(), "from which the entropy is subtracted"
-    np.testing.assert_allclose(found["of_logits"], found["cross_entropy"], rtol=1e-4)
+    assert (found["of_logits"] > found["loss"]).all(), "from which the entropy is subtracted"

@@ -10,7 +10,6 @@ import keras
 import numpy as np
 
 from t2t_revival import HParams, TokenCrossEntropy, Transformer, make_optimizer, registry
-from t2t_revival.training.model import TrainingTransformer
 from tests.support.layer_checks import CASES, check_layer
 
 
@@ -45,7 +44,7 @@ def trained_losses(hparams: HParams, ids: dict[str, Any]) -> dict[str, np.ndarra
     h = hparams.replace(num_hidden_layers=1, layer_prepostprocess_dropout=0.1, attention_dropout=0.1)
     h = h.replace(learning_rate_schedule=h.learning_rate_schedule + own, learning_rate_constant=2.0)
     keras.utils.set_random_seed(1)
-    model = TrainingTransformer(h, 11)
+    model = Transformer(h, 11)
     model.compile(
         optimizer=make_optimizer(h),
         loss=TokenCrossEntropy(label_smoothing=0.1),

@@ -13,8 +13,8 @@ from t2t_revival.data.records import SplitData
 from t2t_revival.training.engines.engine import accumulation
 from t2t_revival.training.engines.jax_engine import JaxEngine
 from t2t_revival.training.engines.jax_memory import device_memory, step_memory, with_largest_batch
-from t2t_revival.training.loop import TrainingData, new_model
 from t2t_revival.training.model import TrainingTransformer
+from t2t_revival.training.trainer import TrainingData, new_model
 
 CONFIG = RunConfig(Path("out"))
 SMALL = registry.hparams("tiny", "hidden_size=16,filter_size=32,num_hidden_layers=1,max_length=32")

@@ -18,12 +18,15 @@ import tensorflow as tf
 from t2t_revival import HParams, RunConfig
 from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.cli.make_tf_configs import tf_configs
-from t2t_revival.training.callback import Evaluate
-from t2t_revival.training.engines.engine import Engine, accumulation
+from t2t_revival.training import trainer
+from t2t_revival.training.engines import tensorflow_engine
+from t2t_revival.training.engines.engine import Engine
 from t2t_revival.training.engines.tensorflow_engine import TensorFlowEngine, make_strategy
 from t2t_revival.training.events import OnEvent, StepEvent, ignore_event
 from t2t_revival.training.lock import output_dir_lock
-from t2t_revival.training.loop import Result, Training, TrainingData
+from t2t_revival.training.monitor import Evaluate
+from t2t_revival.training.state import Fingerprints
+from t2t_revival.training.trainer import Result, Trainer, TrainingData, new_model
 from tests.support.copy_shards import VOCAB, split_of
 from tests.support.processes import TIMEOUT, Process
 
@@ -45,12 +48,13 @@ def train(
     config: RunConfig,
     evaluate: Evaluate | None = None,
     on_event: OnEvent = ignore_event,
+    fingerprints: Fingerprints | None = None,
 ) -> Result:
-    """Runs a `Training` as an `Experiment` does: the chief holds the lock of output_dir."""
+    """Runs a `Trainer` as an `Experiment` does: the chief holds the lock of output_dir."""
     engine = _engine(config)
+    data = TrainingData(split_of(shards), vocab_size, fingerprints=fingerprints or Fingerprints())
     with output_dir_lock(config.output_dir) if engine.chief else nullcontext():
-        data = TrainingData(split_of(shards), vocab_size)
-        return Training(data, hparams, config, evaluate, on_event, engine).run()
+        return Trainer(data, hparams, config, engine, evaluate, on_event).run()
 
 
 @contextmanager
@@ -61,19 +65,15 @@ def shared_models() -> Iterator[dict[Any, Any]]:
     graph is kept, whose making takes ten times as long as such a training. Yields the models: a training
     after `clear` builds its own.
     """
-    build = Training._build_model
     models: dict[Any, Any] = {}
 
-    def shared(self: Training, replicas: int) -> Any:
-        config = self._config
-        # No graph has these: the first is for schedules not used here, the others make `micro_batches`.
-        hparams = self._hparams.replace(train_steps=1, effective_batch_size=0, batch_size=512)
+    def shared(data: TrainingData, hparams: HParams, config: RunConfig, *sizes: int) -> Any:
+        # No graph has these: the first is for schedules not used here, the others make the first of `sizes`.
+        alike = hparams.replace(train_steps=1, effective_batch_size=0, batch_size=512).to_json()
         settings = (config.precision, config.xla, config.seed, config.num_parallel_batches)
-        micro_batches = accumulation(self._hparams, replicas)
-        strategy = tf.distribute.get_strategy()
-        key = (hparams.to_json(), self._data.vocab_size, settings, micro_batches, strategy)
+        key = (alike, data.vocab_size, settings, sizes, tf.distribute.get_strategy())
         if key not in models:
-            model = build(self, replicas)
+            model = new_model(data, hparams, config, *sizes)
             variables = [*model.variables, *model.optimizer.variables, *model.metrics_variables]
             models[key] = model, [(variable, np.array(variable)) for variable in variables]
         model, at_first = models[key]
@@ -81,8 +81,12 @@ def shared_models() -> Iterator[dict[Any, Any]]:
             variable.assign(value)
         return model
 
-    # TensorFlow's own seed, from which nothing is drawn here, drops what it has prepared of all graphs.
-    with mock.patch.object(Training, "_build_model", shared), mock.patch.object(tf.random, "set_seed"):
+    with (
+        mock.patch.object(trainer, "new_model", shared),
+        mock.patch.object(tensorflow_engine, "make_step", functools.cache(tensorflow_engine.make_step)),
+        # TensorFlow's own seed, from which nothing is drawn here, drops what it has prepared of all graphs.
+        mock.patch.object(tf.random, "set_seed"),
+    ):
         yield models
 
 

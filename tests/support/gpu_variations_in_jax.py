@@ -29,14 +29,11 @@ def loss_and_gradients() -> tuple[float, list[np.ndarray]]:
     batch = examples.mixed(60, 12, VOCAB)[0]
     inputs = {"inputs": batch.inputs, "targets": batch.targets}
     weights_of_tokens = ((batch.targets != 0) / np.float32(batch.target_tokens)).astype(np.float32)
-    others = [[v.value for v in group] for group in (model.non_trainable_variables, model.metrics_variables)]
 
     def loss(weights: list[jax.Array]) -> jax.Array:
-        arguments = (*others, inputs, batch.targets, weights_of_tokens)
-        state = [v.value for v in model.optimizer.variables]
-        return model.compute_loss_and_updates(weights, *arguments, training=True, optimizer_variables=state)[
-            0
-        ]
+        with keras.StatelessScope(list(zip(model.trainable_variables, weights, strict=True))):
+            parts = model(inputs, training=True)
+            return model.token_losses(inputs, batch.targets, parts, weights_of_tokens)[0]
 
     value, gradients = jax.jit(jax.value_and_grad(loss))([v.value for v in model.trainable_variables])
     return float(value), [np.asarray(gradient) for gradient in gradients]

@@ -24,7 +24,7 @@ from t2t_revival.data.batching import TrainingBatches  # noqa: E402
 from t2t_revival.training.engines import jax_engine  # noqa: E402
 from t2t_revival.training.engines.jax_loss import BLOCK, in_blocks  # noqa: E402
 from t2t_revival.training.events import NoteEvent, StepEvent  # noqa: E402
-from t2t_revival.training.loop import Training, TrainingData  # noqa: E402
+from t2t_revival.training.trainer import Trainer, TrainingData  # noqa: E402
 from tests.support.copy_shards import HPARAMS, VOCAB, split_of  # noqa: E402
 
 
@@ -61,15 +61,14 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
     TrainingBatches.elements = changed  # type: ignore[method-assign]
     config = RunConfig(Path(job["output_dir"]), **{"log_steps": 1, **job["config"]})
     data = TrainingData(split_of([Path(shard) for shard in job["shards"]]), VOCAB)
-    training = Training(data, HPARAMS.replace(**job["hparams"]), config, on_event=on_event)
-    result = training.run()
+    engine = jax_engine.JaxEngine(config)
+    result = Trainer(data, HPARAMS.replace(**job["hparams"]), config, engine, on_event=on_event).run()
     TrainingBatches.elements = elements  # type: ignore[method-assign]
     counts = {"step": result.step, "skipped": result.skipped_updates, "overflows": result.overflows}
-    compilations = training._engine.compilations  # type: ignore[attr-defined]
     return {
         "losses": losses,
         "notes": notes,
-        "compilations": compilations,
+        "compilations": engine.compilations,
         "tokens": result.seen.target_tokens,
         **counts,
     }

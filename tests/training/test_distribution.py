@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from t2t_revival import RunConfig, T2TError
 from t2t_revival.checkpoints import directory as checkpoints
-from t2t_revival.training import loop
+from t2t_revival.training import trainer
 from t2t_revival.training.engines.tensorflow_engine import VARIABLE, TensorFlowEngine, make_strategy
 from tests.support import copy_task
 from tests.support.copy_shards import HPARAMS, VOCAB
@@ -60,7 +60,7 @@ def test_a_loss_while_the_model_is_built_is_one_line(
     def lost(*arguments: object) -> None:
         raise tf.errors.UnavailableError(None, None, "Socket closed")
 
-    monkeypatch.setattr(loop, "build_model", lost)
+    monkeypatch.setattr(trainer, "build_model", lost)
     with pytest.raises(tf.errors.UnavailableError):
         train(shards, HPARAMS, VOCAB, RunConfig(tmp_path))
     monkeypatch.setattr(copy_task, "_engine", of_several)

@@ -7,6 +7,7 @@ import shutil
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -113,21 +114,63 @@ def test_too_little_space_is_said_in_sizes_that_fit(
         train(shards, HPARAMS, VOCAB, RunConfig(tmp_path))
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_a_signal_saves_and_stops(shards: list[Path], tmp_path: Path, number: signal.Signals) -> None:
-    """This process sends it to itself; test_beside_a_training and test_distribution send it to another."""
+@pytest.fixture
+def hangups() -> Iterator[None]:
+    """Handles SIGHUP as without nohup, under which tests and what they train ignore it."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
+def train_until(shards: list[Path], out: Path, *signals: signal.Signals) -> tuple[int, str | None]:
+    """Sends signals to this process after update 3; test_beside_a_training sends them to another."""
 
     def on_event(event: object) -> None:
         if isinstance(event, StepEvent) and event.step == 3:
-            signal.raise_signal(number)
+            for number in signals:
+                signal.raise_signal(number)
 
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup, tests and what they train ignore it
-    try:
-        result = train(shards, HPARAMS, VOCAB, RunConfig(tmp_path, log_steps=1), on_event=on_event)
-    finally:
-        signal.signal(signal.SIGHUP, before)
-    assert (result.step, result.stopped_by) == (3, number.name)
+    result = train(shards, HPARAMS, VOCAB, RunConfig(out, log_steps=1), on_event=on_event)
+    return result.step, result.stopped_by
+
+
+GONE = (signal.SIGHUP, signal.SIGHUP, signal.SIGTERM, signal.SIGHUP)  # of a kernel, shell, session manager
+
+
+@pytest.mark.parametrize("signals", [(signal.SIGINT,), (signal.SIGTERM,), (signal.SIGHUP,), GONE])
+def test_a_signal_saves_and_stops(
+    shards: list[Path], tmp_path: Path, hangups: None, signals: tuple[signal.Signals, ...]
+) -> None:
+    assert train_until(shards, tmp_path, *signals) == (3, signals[-2:][0].name)
     assert [c.step for c in checkpoints.list_checkpoints(tmp_path)] == [3]
+
+
+def test_a_second_signal_ends_at_once(shards: list[Path], tmp_path: Path) -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with pytest.raises(KeyboardInterrupt):
+        train_until(shards, tmp_path, signal.SIGTERM, signal.SIGINT)
+    assert signal.getsignal(signal.SIGTERM) == before
+    assert not checkpoints.list_checkpoints(tmp_path)
+
+
+def test_a_hangup_that_is_ignored_is_no_reason_to_stop(
+    shards: list[Path], tmp_path: Path, hangups: None
+) -> None:
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    assert train_until(shards, tmp_path, signal.SIGHUP) == (8, None)
+
+
+def test_a_signal_before_early_stopping_is_the_reason(shards: list[Path], tmp_path: Path) -> None:
+    evaluations = count(1)
+
+    def evaluate(model: object) -> dict[str, float]:
+        if next(evaluations) == 6:
+            signal.raise_signal(signal.SIGINT)
+        return {"loss": 1.0}
+
+    config = RunConfig(tmp_path, eval_frequency=1, keep_best=0, patience=5)
+    result = train(shards, HPARAMS, VOCAB, config, evaluate)
+    assert (result.step, result.stopped_by) == (6, "SIGINT")
 
 
 def test_two_trainers_in_one_output_dir(shards: list[Path], tmp_path: Path) -> None:

@@ -16,9 +16,8 @@ from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.checkpoints.file import trained_on
 from t2t_revival.curve_files import DEV, TRAIN, read_curve
 from t2t_revival.training.events import EvaluatedEvent, SavedEvent, Scores, StepEvent
-from t2t_revival.training.loop import Training, TrainingData
 from t2t_revival.training.state import Fingerprints
-from tests.support.copy_shards import HPARAMS, VOCAB, split_of
+from tests.support.copy_shards import HPARAMS, VOCAB
 from tests.support.copy_task import train
 
 PLAIN = HPARAMS.replace(layer_prepostprocess_dropout=0.0, label_smoothing=0.0)
@@ -58,9 +57,10 @@ def test_early_stopping_counts_scores_on_the_dev_data_of_now(shards: list[Path],
     def stopped(train_steps: int, first: float, data: str) -> tuple[int, str | None]:
         """Trains with losses that improve from `first` on."""
         losses = (first - n / 10 for n in count())
-        training_data = TrainingData(split_of(shards), VOCAB, fingerprints=Fingerprints("train", data))
-        hparams = HPARAMS.replace(train_steps=train_steps)
-        result = Training(training_data, hparams, config, lambda model: {"loss": next(losses)}).run()
+        hparams, fingerprints = HPARAMS.replace(train_steps=train_steps), Fingerprints("train", data)
+        result = train(
+            shards, hparams, VOCAB, config, lambda _: {"loss": next(losses)}, fingerprints=fingerprints
+        )
         return result.step, result.stopped_by
 
     assert stopped(2, 1.0, "a") == (2, None)
@@ -69,17 +69,17 @@ def test_early_stopping_counts_scores_on_the_dev_data_of_now(shards: list[Path],
 
 
 def test_other_training_data_begins_at_its_first_batch(shards: list[Path], tmp_path: Path) -> None:
-    def training(steps: int, data: str) -> Training:
+    def position(steps: int, data: str) -> dict[str, Any]:
+        """Trains up to a step, and returns the place in the data of the next batch."""
         hparams = HPARAMS.replace(train_steps=steps)
-        training_data = TrainingData(split_of(shards), VOCAB, fingerprints=Fingerprints(data))
-        return Training(training_data, hparams, RunConfig(tmp_path))
+        train(shards, hparams, VOCAB, RunConfig(tmp_path), fingerprints=Fingerprints(data))
+        path = tmp_path / f"model.ckpt-{steps}.npz"
+        assert trained_on(path) == data
+        return checkpoints.load(path)[1]["position"]
 
-    training(3, "a").run()
-    same, other, unknown = (training(4, data)._batches.position(0) for data in ("a", "b", ""))
-    assert (same.epoch, same.batch) == (0, 3) == (unknown.epoch, unknown.batch)
-    assert (other.epoch, other.batch) == (0, 0)
-    training(4, "b").run()
-    assert [trained_on(tmp_path / f"model.ckpt-{step}.npz") for step in (3, 4)] == ["a", "b"]
+    places = [position(*step) for step in ((3, "a"), (4, "a"), (5, "b"), (6, "b"), (7, ""))]
+    assert [place["batch"] for place in places] == [3, 4, 1, 2, 3]
+    assert {place["epoch"] for place in places} == {0}
 
 
 def killed_while_evaluating(shards: list[Path], output_dir: Path, step: int, **config: Any) -> None:

@@ -60,7 +60,7 @@ def test_each_bucket_is_compiled_once(tmp_path: Path) -> None:
     dump = f"--xla_dump_to={tmp_path / 'dump'} --xla_dump_hlo_pass_re=none --xla_backend_optimization_level=0"
     (outcome,) = finished(start(tmp_path / "process", 1, [job], XLA_FLAGS=dump))
     assert outcome["step"] == 65
-    steps = list((tmp_path / "dump").glob("*one_step_on_data*before_optimizations.txt"))
+    steps = list((tmp_path / "dump").glob("*replica_step*before_optimizations.txt"))
     assert len(steps) == 3, "buckets of up to 4, 6 and 9 tokens"
 
 

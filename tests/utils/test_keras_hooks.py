@@ -4,13 +4,12 @@ import re
 
 import keras
 import numpy as np
-import pytest
 
 from t2t_revival.utils import keras_hooks
 from tests.support.source_tree import MODULES
 
 PRIVATE = re.compile(
-    r"(\.|def )_(flatten_layers|autocast|compile_metrics|get_variable_index|maybe_symbolic_build|"
+    r"(\.|def )_(flatten_layers|autocast|get_variable_index|"
     r"sentence_piece)\b"
 )
 
@@ -21,13 +20,6 @@ def test_is_autocast():
     assert not keras_hooks.is_autocast(layer.add_weight(shape=(1,), autocast=False))
 
 
-@pytest.mark.parametrize("metrics", [None, ["mse"]])
-def test_has_metrics(metrics):
-    model = keras.Sequential([keras.layers.Dense(1)])
-    model.compile(loss="mse", metrics=metrics)
-    assert keras_hooks.has_metrics(model) is bool(metrics)
-
-
 def test_variable_index_is_the_place_of_a_moment():
     optimizer = keras.optimizers.Adam()
     variables = [keras.Variable(np.zeros(size)) for size in (1, 2, 3)]
@@ -35,25 +27,6 @@ def test_variable_index_is_the_place_of_a_moment():
     for place, variable in enumerate(variables):
         assert keras_hooks.variable_index(optimizer, variable) == place
         assert optimizer._momentums[place].shape == variable.shape
-
-
-def test_keras_asks_the_hook_and_builds_nothing_itself():
-    asked = []
-
-    class Model(keras_hooks.WithoutSymbolicBuild, keras.Model):
-        def call(self, x):
-            return x
-
-        def _maybe_symbolic_build(self, iterator=None, data_batch=None):
-            asked.append(self.built)
-            super()._maybe_symbolic_build(iterator, data_batch)
-            asked.append(self.built)
-
-    model = Model()
-    model.compile(loss="mse")
-    model.evaluate(np.zeros((2, 3)), np.zeros((2, 3)), verbose=0)
-    assert asked == [False, False]
-    assert callable(keras.Model._maybe_symbolic_build)
 
 
 def test_no_other_file_uses_them():

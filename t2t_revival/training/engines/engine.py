@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import keras
+import numpy as np
 
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams.hparams import HParams
@@ -24,7 +25,7 @@ STRATEGIES = ("auto", "default", "mirrored", "multi_worker")
 
 
 class StepLogs(NamedTuple):
-    """Results of a micro-batch, which may still be on the device.
+    """Results of a micro-batch, which may still be on the device, or of an update.
 
     Attributes:
         loss: the minimised loss per target token, in nats.
@@ -42,7 +43,7 @@ class StepLogs(NamedTuple):
 class Engine(abc.ABC):
     """The devices of a training, and the step that they compute.
 
-    A step is started and not waited for: what it returns stays on the device until `fetch`, so that devices
+    A step is started and not waited for: its results stay on the device until they are due, so that devices
     compute while the next batches are made.
 
     Attributes:
@@ -56,6 +57,11 @@ class Engine(abc.ABC):
     chief = True
     several = False
     pads_to_bucket = False
+    _model: TrainingTransformer
+    _batches: TrainingBatches | None = None  # before `start`
+
+    def __init__(self) -> None:
+        self._pending: list[StepLogs] = []  # of micro-batches whose results were not yet fetched
 
     @contextmanager
     def scope(self) -> Iterator[None]:
@@ -77,6 +83,28 @@ class Engine(abc.ABC):
             T2TError: this engine cannot tell, or nothing fits.
         """
         raise T2TError("batch_size=auto needs KERAS_BACKEND=jax, whose compiler says what a step takes")
+
+    def steps(self, batches: TrainingBatches, is_due: Callable[[int], bool]) -> Iterator[list[StepLogs]]:
+        """Trains without end, and yields the results of all updates since the last ones, where they are due.
+
+        Args:
+            batches: that the model trains on, one micro-batch after another.
+            is_due: called after each update is started, with the number of those whose results were not yet
+                yielded; returns whether to wait for these.
+        """
+        self._batches = batches
+        self.start(batches)
+        while True:
+            self._pending.append(self.step())
+            updates, rest = divmod(len(self._pending), self._model.optimizer.micro_batches)
+            if not rest and is_due(updates):
+                yield self.results()
+
+    def results(self) -> list[StepLogs]:
+        """Waits for all updates that were started, and returns the results that `steps` has not yielded."""
+        pending, self._pending = self._pending, []
+        logs, size = self.fetch(pending), self._model.optimizer.micro_batches
+        return [_of_update(logs[end - size : end]) for end in range(size, len(logs) + 1, size)]
 
     @abc.abstractmethod
     def start(self, batches: TrainingBatches) -> None:
@@ -144,6 +172,11 @@ def accumulation(hparams: HParams, replicas: int) -> int:
         replicas: number of replicas that share each micro-batch.
     """
     return max(1, math.floor(hparams.effective_batch_size / (hparams.batch_size * replicas) + 0.5))
+
+
+def _of_update(micro_batches: Sequence[StepLogs]) -> StepLogs:
+    loss, cross_entropy = np.mean([logs[:2] for logs in micro_batches], axis=0).tolist()
+    return micro_batches[-1]._replace(loss=loss, cross_entropy=cross_entropy)
 
 
 def out_of_memory() -> T2TError:

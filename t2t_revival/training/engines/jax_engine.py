@@ -62,6 +62,7 @@ class JaxEngine(Engine):
     pads_to_bucket = True
 
     def __init__(self, config: RunConfig) -> None:
+        super().__init__()
         if config.strategy == "multi_worker":
             join_processes()
         devices = devices_of(config.strategy)
@@ -86,7 +87,6 @@ class JaxEngine(Engine):
         return with_largest_batch(self, hparams, build, memory)
 
     def start(self, batches: TrainingBatches) -> None:
-        self._batches = batches
         state = self._first_state()
         shardings = self._shardings(state)
         self._state = jax.tree.map(self._put, state, shardings)

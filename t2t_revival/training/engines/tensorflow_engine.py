@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,6 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_revival.errors import T2TError
-from t2t_revival.training.engines.compiled_replicas import make_step
 from t2t_revival.training.engines.engine import Engine, StepLogs, out_of_memory
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ HELP = "t2t-make-tf-configs prints it for each machine"
 
 
 class TensorFlowEngine(Engine):
-    """Keras's training function, under a strategy of distribution; with XLA, that of `compiled_replicas`.
+    """A step of all replicas of a strategy of distribution, as a graph; see `make_step`.
 
     Args:
         config: reads `strategy` and `xla`.
@@ -42,12 +41,12 @@ class TensorFlowEngine(Engine):
     """
 
     def __init__(self, config: RunConfig, strategy: tf.distribute.Strategy | None = None) -> None:
+        super().__init__()
         self._strategy = strategy or make_strategy(config.strategy)
         self.replicas = self._strategy.num_replicas_in_sync
         self.several = isinstance(self._strategy, tf.distribute.MultiWorkerMirroredStrategy)
         self.chief = not self.several or self._strategy.cluster_resolver.task_id == 0
         self.pads_to_bucket = config.xla
-        self._compiles_replicas = config.xla and self.replicas > 1
         self._mean = tf.function(self._mean_of_workers, autograph=False)
         if config.shard_optimizer:
             raise T2TError("--shard_optimizer needs KERAS_BACKEND=jax: leave it out")
@@ -62,23 +61,15 @@ class TensorFlowEngine(Engine):
 
     def prepare(self, model: TrainingTransformer) -> None:
         self._model = model
-        model.several_workers = self.several
         if self.replicas > 1:
-            model.replica, model.replicas = replica_number, self.replicas
+            model.replica = replica_number
 
     def start(self, batches: TrainingBatches) -> None:
-        self._batches = batches
         self._iterator = iter(self._distribute(batches.dataset()))
-        if self._compiles_replicas:
-            self._train_function = make_step(self._model, self._strategy)
-        else:
-            self._model.make_train_function()
-            self._train_function = self._model.train_function
+        self._train_step = make_step(self._model, self._strategy, self.pads_to_bucket)
 
     def step(self) -> StepLogs:
-        self._model.reset_metrics()  # so that the loss is this batch's, not the mean since the start
-        logs = self._train_function(self._iterator)
-        return StepLogs(*(logs[name] for name in StepLogs._fields))
+        return self._train_step(self._iterator)
 
     def fetch(self, logs: Sequence[StepLogs]) -> list[StepLogs]:
         return [StepLogs(*(np.asarray(value).item() for value in one)) for one in logs]
@@ -101,7 +92,7 @@ class TensorFlowEngine(Engine):
     def translate(self, error: Exception) -> Exception:
         if isinstance(error, tf.errors.ResourceExhaustedError):
             return out_of_memory()
-        if isinstance(error, tf.errors.OpError) and self._batches.error is not None:
+        if isinstance(error, tf.errors.OpError) and self._batches and self._batches.error:
             return self._batches.error
         return self._lost_worker(error)
 
@@ -155,6 +146,39 @@ LOSSES = (  # errors of a worker whose connection to another one is gone
     tf.errors.CancelledError,
     tf.errors.DeadlineExceededError,
 )
+
+
+def make_step(
+    model: TrainingTransformer, strategy: tf.distribute.Strategy, xla: bool = False
+) -> Callable[[Any], StepLogs]:
+    """Returns a function that takes a distributed iterator, and trains on its next batch.
+
+    XLA, which cannot compile TensorFlow's sums over replicas, compiles the losses and gradients of each of
+    several replicas by themselves, and the whole step of a single one.
+    """
+    optimizer, weights = model.optimizer, model.trainable_variables
+
+    def losses_and_gradients(x: Any, y: Any, token_weights: Any) -> tuple[Any, Any, list[Any]]:
+        with tf.GradientTape() as tape:
+            loss, plain = model.token_losses(x, y, model(x, training=True), token_weights)
+            scaled = optimizer.scale_loss(loss)
+        return loss, plain, tape.gradient(scaled, [weight.value for weight in weights])
+
+    def replica_step(*batch: Any) -> StepLogs:
+        loss, plain, gradients = losses_and_gradients(*batch)
+        optimizer.apply(gradients, weights)
+        return StepLogs(loss, plain, **optimizer.progress())
+
+    def step(iterator: Any) -> StepLogs:
+        logs = strategy.run(replica_step, args=next(iterator))
+        losses = (strategy.reduce("SUM", loss, axis=None) for loss in logs[:2])
+        return StepLogs(*losses, *(strategy.experimental_local_results(value)[0] for value in logs[2:]))
+
+    if xla and strategy.num_replicas_in_sync > 1:
+        losses_and_gradients = tf.function(losses_and_gradients, jit_compile=True, autograph=False)
+    elif xla:
+        replica_step = tf.function(replica_step, jit_compile=True, autograph=False, reduce_retracing=True)
+    return tf.function(step, autograph=False, reduce_retracing=True)
 
 
 def make_strategy(name: str = "auto") -> tf.distribute.Strategy:
