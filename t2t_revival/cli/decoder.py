@@ -124,7 +124,7 @@ class DecoderFlags(EnsembleFlags, LineFlags, ShardFlags):
 
     @property
     def is_of_split(self) -> bool:
-        """Whether a split is decoded."""
+        """Returns whether a split is decoded."""
         return not (self.decode_from_file or self.decode_interactive or self.score_file)
 
 

@@ -94,7 +94,7 @@ class QueryFlags(ProblemFlags, LineFlags):
 
     @property
     def is_of_file(self) -> bool:
-        """Whether a file or one text is translated, and not typed lines."""
+        """Returns whether a file or one text is translated, and not typed lines."""
         return bool(self.decode_from_file) or self.inputs_once is not None
 
 

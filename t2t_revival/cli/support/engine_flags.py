@@ -29,12 +29,12 @@ class Engine:
 
     @property
     def is_ctranslate2(self) -> bool:
-        """Whether CTranslate2 decodes."""
+        """Returns whether CTranslate2 decodes."""
         return self.name == CTRANSLATE2
 
     @property
     def is_jax(self) -> bool:
-        """Whether JAX decodes, as Keras's backend."""
+        """Returns whether JAX decodes, as Keras's backend."""
         return not self.is_ctranslate2 and keras_config.backend() == JAX
 
     def load_backend(self, typed: bool = False) -> None:

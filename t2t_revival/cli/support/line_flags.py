@@ -50,12 +50,12 @@ class LineFlags(Flags):
 
     @property
     def reads_json(self) -> bool:
-        """Whether inputs are JSON lines."""
+        """Returns whether inputs are JSON lines."""
         return self.input_format == JSONL
 
     @property
     def writes_json(self) -> bool:
-        """Whether outputs are JSON lines."""
+        """Returns whether outputs are JSON lines."""
         return self.output_format == JSONL
 
     def check_lines(self, typed: bool) -> None:
@@ -87,10 +87,10 @@ class LineFlags(Flags):
         self, lines: Sequence[str], name: str, first_line: int
     ) -> tuple[list[str], list[LineConstraints] | None]:
         """Returns texts and constraints of lines of a file; `None` without these flags."""
-        if not (self.terminology or self.reads_json):
-            return list(lines), None
         from t2t_revival.decoding.json_inputs import JsonLine, parse_json_lines
 
+        if not (self.terminology or self.reads_json):
+            return list(lines), None
         terminology = self.read_terminology()
         parsed = parse_json_lines(lines, name, first_line) if self.reads_json else [*map(JsonLine, lines)]
         return [line.text for line in parsed], [line.all_constraints(terminology) for line in parsed]

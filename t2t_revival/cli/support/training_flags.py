@@ -65,7 +65,7 @@ class TrainingFlags(RunFlags):
 
     @property
     def is_batch_size_auto(self) -> bool:
-        """Whether --hparams asks for the largest `batch_size` that fits."""
+        """Returns whether --hparams asks for the largest `batch_size` that fits."""
         return any(part.strip() == AUTO_BATCH_SIZE for part in self.hparams.split(","))
 
     def check_metrics(self, problem: Problem) -> None:
