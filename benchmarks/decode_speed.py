@@ -295,13 +295,13 @@ def prepare(args: argparse.Namespace, scratch: Path) -> dict[str, Contestant]:
     Raises:
         OSError, T2TError: a model or the text cannot be read.
     """
-    from t2t_revival.training.run import load_vocabulary
+    from t2t_revival.model_folder import ModelFolder
 
     lines = text_lines(args.inputs.read_bytes(), str(args.inputs))
     available = present({contestant for _, contestant in args.entries.values()}, args)
     contestants = {}
     for model, output_dir in args.models.items():
-        vocabulary = load_vocabulary(output_dir)
+        vocabulary = ModelFolder(output_dir).vocabularies.inputs
         own = scratch / model
         own.mkdir()
         write_ids(lines[: args.peer_sentences], vocabulary, own / "ids.txt")

@@ -24,7 +24,7 @@ import numpy as np
 from t2t_revival import HParams, T2TError, Text2TextProblem, registry
 from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.data import examples
-from t2t_revival.training.run import Run, load_hparams, load_vocabulary, save_run
+from t2t_revival.model_folder import ModelFolder, Run
 
 DETECTED, HARMLESS = "detected", "harmless"
 LINES = ("The old dog sleeps.", "Der alte Hund schläft.", "▁ 🦓")
@@ -96,7 +96,7 @@ def make_files(folder: Path) -> list[Kind]:
     problem.generate_data(data)
     vocabulary = problem.vocabulary(data)
     run = Run("translate_ende", "tiny", str(data), vocabulary.path.name, vocabulary.fingerprint, {})
-    save_run(out, run, HParams(), vocabulary.path)
+    ModelFolder(out).save(run, HParams(), vocabulary.path)
     generator = np.random.default_rng(1)
     arrays = {
         f"{prefix}transformer/{name}": generator.standard_normal((40, 30)).astype(np.float32)
@@ -110,9 +110,13 @@ def make_files(folder: Path) -> list[Kind]:
     return [
         Kind("shard", sorted(data.glob("translate_ende-*-of-*")), lambda path: _shard(reader, path)),
         Kind("vocabulary", [data / run.vocabulary], lambda path: _pieces(reader.vocabulary(data))),
-        Kind("vocabulary of a run", [out / run.vocabulary], lambda path: _pieces(load_vocabulary(out))),
+        Kind(
+            "vocabulary of a run",
+            [out / run.vocabulary],
+            lambda path: _pieces(ModelFolder(out).vocabularies.inputs),
+        ),
         Kind("metadata", [data / "translate_ende.meta.json"], lambda path: reader.metadata(data)),
-        Kind("hparams.json", [out / "hparams.json"], lambda path: load_hparams(out)),
+        Kind("hparams.json", [out / "hparams.json"], lambda path: ModelFolder(out).hparams),
         Kind("run.json", [out / "run.json"], lambda path: Run.load(out)),
         Kind("checkpoint", [checkpoint], _checkpoint),
     ]

@@ -11,11 +11,11 @@ from typing import TypeVar
 
 from t2t_revival.data import metadata as data_metadata
 from t2t_revival.data.config import DataConfig, DataSpec
-from t2t_revival.data.generation import OnProgress, generate
+from t2t_revival.data.corpus_generation import OnProgress
+from t2t_revival.data.generation import generate, not_mixed, summed
 from t2t_revival.data.generation_folder import other_data
 from t2t_revival.data.metadata import Metadata, metadata_path, references_path
-from t2t_revival.data.mixture import SUFFIXES, Corpus, CorpusSource, Mixture, is_mixture, parse
-from t2t_revival.data.mixture_generation import corpus_name, generate_mixture, not_mixed, summed
+from t2t_revival.data.mixture import SUFFIXES, Corpus, Mixture, is_mixture, parse
 from t2t_revival.data.origin_check import check_origins
 from t2t_revival.data.records import CorpusShards, SplitData, shard_paths
 from t2t_revival.data.sources import Source
@@ -45,8 +45,8 @@ class GeneratedProblem(Problem):
         """Returns the source of a `--data_source`; raises T2TError if there is none, or it cannot be read."""
 
     @abc.abstractmethod
-    def default_vocab_size(self, data_source: Source) -> int:
-        """Returns the number of pieces if `vocab_size` is 0."""
+    def default_vocab_size(self, kind: str, pairs: int) -> int:
+        """Returns the number of pieces if `vocab_size` is 0, by the source's kind and its pairs of train."""
 
     @abc.abstractmethod
     def user_symbols(self, data_source: Source) -> Sequence[str]:
@@ -80,29 +80,15 @@ class GeneratedProblem(Problem):
             name=self.dataset_filename(),
             config=config,
             default_source=self.default_source,
-            make_source=self._make_source,
+            make_source=self.corpus_source,
+            mixture=self.mixture,
             default_vocab_size=self.default_vocab_size,
             user_symbols=self.user_symbols,
             references=self.reference_lines,
             overwrite=overwrite,
         )
         tmp = config.tmp_dir if tmp_dir is None else path_of(tmp_dir, "tmp_dir")
-        where = (path_of(data_dir, "data_dir"), tmp, progress, shard_runner)
-        if not (data_source := self._mixture_source(where[0])):
-            return generate(spec, *where)
-        if self.reference_lines:
-            raise T2TError(f"--data_source={data_source}: {self.name} takes one source, not several corpora")
-        return generate_mixture(
-            spec.configured(data_source=data_source), self.mixture(data_source), self.corpus_source, *where
-        )
-
-    def _mixture_source(self, data_dir: Path) -> str | None:
-        """The mixture that is asked for, or that `data_dir` was made from; `None` for one source."""
-        path = metadata_path(data_dir, self._files_name)
-        if self.config.data_source:
-            return self.config.data_source if is_mixture(self.config.data_source) else None
-        found = Metadata.load(path) if path.is_file() else None
-        return found.source if found and found.corpora else None
+        return generate(spec, path_of(data_dir, "data_dir"), tmp, progress, shard_runner)
 
     @property
     def requested_mixture(self) -> Mixture | None:
@@ -111,11 +97,11 @@ class GeneratedProblem(Problem):
         return self.mixture(str(self.config.data_source)) if lists else None
 
     def mixture(self, data_source: str) -> Mixture:
-        """Returns the corpora that a `--data_source` lists; raises T2TError if it is no valid list."""
+        """Returns the corpora of a `--data_source`; raises T2TError if it is no valid list."""
         return parse(data_source)
 
     def corpus_source(self, corpus: Corpus, tmp_dir: Path | None) -> Source:
-        """Returns the source of a corpus of a mixture; raises T2TError as `make_source`."""
+        """Returns the source of a corpus; raises T2TError as `make_source`."""
         if corpus.languages:
             raise T2TError(
                 f"corpus {corpus.name!r}: languages are for problems of several, such as translate_many; "
@@ -126,7 +112,7 @@ class GeneratedProblem(Problem):
     @property
     def _files_name(self) -> str:
         name = self.dataset_filename()
-        return corpus_name(name, self._corpus) if self._corpus else name
+        return f"{name}.{self._corpus}" if self._corpus else name
 
     def has_data(self, data_dir: str | Path) -> bool:
         path = metadata_path(path_of(data_dir, "data_dir"), self._files_name)
@@ -173,8 +159,8 @@ class GeneratedProblem(Problem):
                     f"{folder} lacks the corpus {corpus.name!r}: run {datagen_command(self, folder)}"
                 )
             corpora[corpus.name] = view.metadata(folder)
-            source = self._corpus_source(corpus)
-            DataConfig().check(folder, corpora[corpus.name], source.name)
+            source = self.corpus_source(corpus, self.config.tmp_dir)
+            DataConfig().check(folder, corpora[corpus.name], corpus.source_name(source.name))
         return summed(found.name, str(self.config.data_source), mixture, corpora)
 
     def check_origins(self, data_dir: str | Path) -> list[str]:
@@ -205,11 +191,9 @@ class GeneratedProblem(Problem):
         notes = []
         for corpus in self.mixture(data_source).corpora:
             made = self._view(corpus.name).metadata(folder)
-            notes.append(check_origins(folder, made, partial(self._corpus_source, corpus)))
+            make_source = partial(self.corpus_source, corpus, self.config.tmp_dir)
+            notes.append(check_origins(folder, made, make_source))
         return [note for note in notes if note]
-
-    def _corpus_source(self, corpus: Corpus) -> Source:
-        return CorpusSource(self.corpus_source(corpus, self.config.tmp_dir), corpus)
 
     def corpora(self: Self, split: str, data_dir: str | Path) -> dict[str, Self]:
         """Returns the problems of a mixture's corpora that have a split, by name.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from t2t_revival import registry
 from t2t_revival.data.config import SETTINGS, DataConfig
-from t2t_revival.data.generation import OnProgress
+from t2t_revival.data.corpus_generation import OnProgress
 from t2t_revival.data.metadata import Metadata
 from t2t_revival.data.vocabulary.text_encoder import TextEncoder
 from t2t_revival.data.workers import ShardRunner, make_shards

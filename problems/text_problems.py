@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from t2t_revival.data.sources import Source, source
 from t2t_revival.errors import T2TError
 from t2t_revival.problems.generated_problem import GeneratedProblem
-from t2t_revival.problems.problem import TRAIN
 from t2t_revival.utils.source_code import place_of
 
 if TYPE_CHECKING:
@@ -77,15 +76,14 @@ class Text2TextProblem(GeneratedProblem):
             )
         return source(data_source, self.source_lang, self.target_lang, self.tfds_default, tmp_dir)
 
-    def default_vocab_size(self, data_source: Source) -> int:
+    def default_vocab_size(self, kind: str, pairs: int) -> int:
         """Returns the number of pieces if `vocab_size` is 0: the class's own, or by the corpus size."""
         approx = self.approx_vocab_size
         if type(self).approx_vocab_size is not Text2TextProblem.approx_vocab_size:
             return approx
-        if data_source.kind == "sample":
+        if kind == "sample":
             return SAMPLE_VOCAB_SIZE
-        if data_source.kind in ("folder", "hf"):
-            pairs = data_source.count(TRAIN)
+        if kind in ("folder", "hf"):
             return next((size for bound, size in self.folder_vocab_sizes if pairs < bound), approx)
         return approx
 

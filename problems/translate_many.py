@@ -27,6 +27,8 @@ class TranslateMany(Text2TextProblem):
 
     def mixture(self, data_source: str) -> Mixture:
         mixture = super().mixture(data_source)
+        if mixture.is_single:
+            self.make_source(data_source, None)
         return dataclasses.replace(mixture, corpora=tuple(map(_with_tag, mixture.corpora)))
 
     def make_source(self, data_source: str, tmp_dir: Path | None) -> Source:

@@ -17,13 +17,12 @@ from t2t_revival.evaluation.checkpoint_scores import settings_fingerprint
 from t2t_revival.evaluation.decoded import tokenizer_setting
 from t2t_revival.evaluation.split_scores import SplitScores
 from t2t_revival.hparams import HParams
+from t2t_revival.model_folder import ModelFolder, Run
 from t2t_revival.parsing.token_flags import token_flags
 from t2t_revival.problems.problem import DEV, TRAIN
 from t2t_revival.problems.text_problems import Text2TextProblem
 from t2t_revival.training.engines.engine import make_engine
 from t2t_revival.training.events import NoteEvent, OnEvent, ignore_event
-from t2t_revival.training.lock import output_dir_lock
-from t2t_revival.training.run import FILE_NAME, Run, check_place, check_same, plan_run, save_run
 from t2t_revival.training.run_config import RunConfig
 from t2t_revival.training.state import Fingerprints, TrainingState
 from t2t_revival.training.trainer import Result, Trainer, TrainingData, new_model
@@ -78,10 +77,10 @@ class Experiment:
         hparams = self.problem.hparams(self.hparams)
         vocabularies = self.problem.vocabularies(self.data_dir)
         shards = self.problem.shards(TRAIN, self.data_dir)
-        output_dir = self.config.output_dir
+        folder = ModelFolder(self.config.output_dir)
         if engine.chief:  # the other workers would find the folder locked by it
-            check_place(output_dir, self.problem.name, self.hparams_set)
-        run = plan_run(self.problem, self.hparams_set, self.data_dir, output_dir)
+            folder = ModelFolder.prepare(folder.path, self.problem.name, self.hparams_set, hparams)
+        run = folder.plan_run(self.problem, self.hparams_set, self.data_dir)
         if vocabularies.separate and hparams.deterministic_attention:
             raise T2TError("hparams: deterministic_attention=True needs one vocabulary for source and target")
         data = TrainingData(
@@ -92,7 +91,7 @@ class Experiment:
             vocabularies.splits() if hparams.subword_dropout else None,
             vocabularies.target_size,
         )
-        if self.auto_batch_size and not HParams.load(output_dir):
+        if self.auto_batch_size and not folder.has_run:
             replicas = engine.replicas
             hparams = engine.largest_batch(
                 hparams, lambda tried, accumulate: new_model(data, tried, self.config, accumulate, replicas)
@@ -103,12 +102,11 @@ class Experiment:
             on_event(NoteEvent(f"batch_size=auto: {sizes}"))
 
         def on_start(start: TrainingState) -> None:
-            for note in self._notes(start, run, hparams, data.fingerprints):
+            for note in self._notes(folder, start, run, hparams, data.fingerprints):
                 on_event(NoteEvent(note))
-            save_run(output_dir, run, hparams, *(vocabulary.path for vocabulary in vocabularies.all))
+            folder.save(run, hparams, *(vocabulary.path for vocabulary in vocabularies.all))
 
-        with output_dir_lock(output_dir) if engine.chief else nullcontext():
-            check_same(output_dir, run, hparams)
+        with folder.lock() if engine.chief else nullcontext():
             config = self.config
             if config.warm_start:
                 config.warm_start.check(run.problem, hparams)
@@ -142,15 +140,19 @@ class Experiment:
         )
 
     def _notes(
-        self, start: TrainingState, run: Run, hparams: HParams, fingerprints: Fingerprints
+        self,
+        folder: ModelFolder,
+        start: TrainingState,
+        run: Run,
+        hparams: HParams,
+        fingerprints: Fingerprints,
     ) -> list[str]:
         """Notes for the user on resumption, on differences from the last start, and on dropped pairs."""
-        output_dir = self.config.output_dir
         notes = [f"resuming from {file_name(start.step)} (step {start.step})"] if start.step else []
-        if (output_dir / FILE_NAME).exists():
-            notes += _changed_hparams(HParams.load(output_dir), hparams)
-            notes += _data_change(start, Run.load(output_dir).data_dir, run.data_dir, fingerprints.train)
-            evaluations = curve_files.read_segments(output_dir, curve_files.DEV, "loss")
+        if folder.has_run:
+            notes += _changed_hparams(folder.hparams, hparams)
+            notes += _data_change(start, folder.run.data_dir, run.data_dir, fingerprints.train)
+            evaluations = curve_files.read_segments(folder.path, curve_files.DEV, "loss")
             if evaluations and evaluations[-1].measured_on != fingerprints.dev:
                 notes.append(
                     "dev data has changed: earlier scores in dev.csv are not compared with later ones"
@@ -164,9 +166,9 @@ class Experiment:
         return notes
 
 
-def _changed_hparams(before: HParams | None, now: HParams) -> list[str]:
+def _changed_hparams(before: HParams, now: HParams) -> list[str]:
     """A note "NAME: OLD -> NEW" for each hyperparameter that differs from the stored one."""
-    values = dataclasses.asdict(before or now)
+    values = dataclasses.asdict(before)
     return [
         f"{name}: {_plain(values[name])} -> {_plain(value)}"
         for name, value in dataclasses.asdict(now).items()

@@ -20,10 +20,10 @@ from t2t_revival.data.generation import generate
 from t2t_revival.data.metadata import Metadata, SplitCounts
 from t2t_revival.data.sources import SampleSource
 from t2t_revival.evaluation.translation_scores import LastStep
+from t2t_revival.model_folder import Run
 from t2t_revival.serving import client
 from t2t_revival.serving.export import export
 from t2t_revival.serving.folder_model import FolderModel
-from t2t_revival.training.run import Run
 from tests.support.source_tree import MODULES, parsed
 
 OUTSIDE = ["../../x", "/etc/passwd", "..", "", "a/b", "a\\b", "a\nb", "a\0b", 'a"b']
@@ -106,7 +106,11 @@ def test_the_splits_of_a_users_source_stay_in_data_dir(tmp_path: Path, split: st
             return 20
 
     spec = DataSpec(
-        "p", DataConfig("sample", 300), "sample", lambda name, tmp: Outside("en", "de"), lambda source: 300
+        "p",
+        DataConfig("sample", 300),
+        "sample",
+        lambda name, tmp: Outside("en", "de"),
+        lambda kind, pairs: 300,
     )
     with pytest.raises(T2TError, match=f"split {re.escape(repr(split))}: not a valid name"):
         generate(spec, tmp_path / "a" / "data", None, None)
@@ -121,7 +125,11 @@ def test_a_given_vocabulary_whose_copy_could_not_be_named_is_refused_at_once(
     given.touch()
     made = SampleSource("en", "de")
     spec = DataSpec(
-        "p", DataConfig("sample", vocab_file=(given,)), "sample", lambda name, tmp: made, lambda source: 0
+        "p",
+        DataConfig("sample", vocab_file=(given,)),
+        "sample",
+        lambda name, tmp: made,
+        lambda kind, pairs: 0,
     )
     with pytest.raises(T2TError, match=r"a copy cannot have the name .*: rename the file"):
         generate(spec, tmp_path / "data", None, None)

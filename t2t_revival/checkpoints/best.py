@@ -90,7 +90,8 @@ def keep_best(output_dir: Path, values: Mapping[int, float], score: str, count: 
             folder.mkdir(exist_ok=True)
             for step in newest.intersection(kept):
                 _link(output_dir / file_name(step), folder / file_name(step))
-            _save_record(folder, {"score": score, "values": {str(step): values[step] for step in kept}})
+            record = {"score": score, "values": {str(step): values[step] for step in kept}}
+            checked_json.save(folder / FILE_NAME, record)
     for step in held.difference(kept):
         (folder / file_name(step)).unlink(missing_ok=True)
     return kept[0] if kept else None
@@ -123,11 +124,7 @@ def mark_stopped_early(output_dir: Path, stopped: bool = True) -> None:
     folder = output_dir / BEST
     if was_stopped_early(output_dir) != stopped and list_best(output_dir):
         with writing(f"to {folder}"):
-            _save_record(folder, {**_record(folder), "stopped_early": stopped})
-
-
-def _save_record(folder: Path, record: dict[str, Any]) -> None:
-    checked_json.save(folder / FILE_NAME, record)
+            checked_json.save(folder / FILE_NAME, {**_record(folder), "stopped_early": stopped})
 
 
 def _record(folder: Path) -> dict[str, Any]:

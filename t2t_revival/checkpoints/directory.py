@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 AVERAGED, BEST = "averaged", "best"  # folders in output_dir
 NAME = re.compile(r"model\.ckpt-(\d+)\.npz")
 MIXED = "+"  # joins fingerprints where an average mixes checkpoints of different training data
+ANOTHER = "give another --output_dir"  # the remedy where a folder is another run's
 QUARANTINED = ".damaged"  # suffix of a corrupt checkpoint that was renamed
 
 Unusable = CorruptCheckpointError | CheckpointNotFoundError

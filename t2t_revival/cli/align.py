@@ -37,8 +37,8 @@ from t2t_revival.decoding.outputs import ResultFormat, to_bytes
 from t2t_revival.decoding.resumable import naming, origin_of
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import command_line
+from t2t_revival.model_folder import ModelFolder, Run
 from t2t_revival.problems.problem import DEV, TRAIN
-from t2t_revival.training.run import Run, data_of_model
 from t2t_revival.utils.files import check_writable
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ def _pairs(flags: AlignFlags, output_dir: Path, run: Run) -> Pairs:
             )
         return list(zip(*sides, strict=True))
     problem = text_problem(run.problem)
-    pairs = list(problem.references(DEV, flags.split_dir(output_dir, run, problem)))
+    pairs = list(problem.references(DEV, ModelFolder(output_dir).find_data(problem, flags.data_dir)))
     return pairs if flags.gold else pairs[:MAX_CHOOSING]
 
 
@@ -162,9 +162,7 @@ def _choose(
 def _shards(flags: AlignFlags, output_dir: Path, run: Run) -> SplitData:
     """Returns the shards of the training pairs."""
     problem = text_problem(run.problem)
-    data_dir = flags.split_dir(output_dir, run, problem)
-    data_of_model(problem, run, output_dir, data_dir)
-    return problem.shards(TRAIN, data_dir)
+    return problem.shards(TRAIN, ModelFolder(output_dir).own_data(problem, flags.data_dir))
 
 
 def _write(

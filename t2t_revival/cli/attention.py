@@ -15,7 +15,7 @@ from t2t_revival.cli.support.run_flags import ModelFlags, decode_options
 from t2t_revival.cli.support.text_files import check_outputs, named_files
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import T2TError
-from t2t_revival.training.run import Run
+from t2t_revival.model_folder import Run
 from t2t_revival.utils.files import buffered_write
 from t2t_revival.visualization.attention import compute_attention
 from t2t_revival.visualization.attention_page import page as html_page

@@ -8,6 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from t2t_revival import registry
+from t2t_revival.checkpoints.averaging import (
+    UNKNOWN,
+    average_latest,
+    check_averages,
+    data_change,
+    moving_averages,
+)
 from t2t_revival.checkpoints.best import mark_stopped_early
 from t2t_revival.checkpoints.directory import Checkpoint, list_checkpoints
 from t2t_revival.checkpoints.selection import BEST, NEWEST, candidates, mark_average
@@ -26,16 +33,9 @@ from t2t_revival.evaluation.checkpoint_evaluation import (
 from t2t_revival.evaluation.checkpoint_scores import Evaluation, Evaluations, run_metric
 from t2t_revival.evaluation.decoded import metric_for
 from t2t_revival.hints import command_line
+from t2t_revival.model_folder import ModelFolder, Run
 from t2t_revival.problems.problem import DEV
 from t2t_revival.problems.text_problems import Text2TextProblem
-from t2t_revival.training.averaging import (
-    UNKNOWN,
-    average_latest,
-    data_change,
-    moving_averages,
-    open_folder,
-)
-from t2t_revival.training.run import Run, load_hparams
 from t2t_revival.utils.files import check_writable, exclusive_lock
 
 USAGE = """
@@ -91,7 +91,7 @@ def _average(flags: AverageFlags) -> None:
     check_writable(output_dir)
     path, steps = average_latest(
         output_dir,
-        flags.n or None,
+        flags.n or ModelFolder(output_dir).hparams.average_checkpoints,
         flags.min_steps,
         flags.mix_data,
         warn_of_corruption,
@@ -118,8 +118,8 @@ def _choose_default(flags: AverageFlags, output_dir: Path, run: Run, average: Ch
     mark_average(output_dir, average.step, is_worse=True)  # until it is scored
     try:
         problem = text_problem(run.problem)
-        data_dir = flags.split_dir(output_dir, run, problem)
-        settings = evaluation_settings(problem, run, output_dir, DEV, data_dir, SENTENCES)
+        data_dir = ModelFolder(output_dir).own_data(problem, flags.data_dir)
+        settings = evaluation_settings(ModelFolder(output_dir), problem, DEV, data_dir, SENTENCES)
     except T2TError as error:
         mark_average(output_dir, average.step, is_worse=False)
         say(f"the average is the default without a score on dev: {error}")
@@ -153,7 +153,12 @@ def _score(
         [average, *newest, *others],
         table,
         lambda: CheckpointScores(
-            output_dir, problem, DEV, data_dir, SENTENCES, tensorflow_setup.num_parallel_batches()
+            ModelFolder(output_dir),
+            problem,
+            DEV,
+            data_dir,
+            SENTENCES,
+            tensorflow_setup.num_parallel_batches(),
         ),
         lambda checkpoint, seconds: say(f"scoring {checkpoint.path.relative_to(output_dir)} on dev"),
         say_skipped,
@@ -172,8 +177,10 @@ def _moving_averages(flags: AverageFlags) -> None:
     model_dir = Path(flags.model_dir).expanduser()
     folder = Path(flags.output_dir).expanduser() if flags.output_dir else model_dir / FOLDER
     flags.run_in(model_dir)
-    count = flags.n or load_hparams(model_dir).average_checkpoints
-    open_folder(folder, model_dir, count, flags.mix_data)
+    model = ModelFolder(model_dir)
+    count = flags.n or model.hparams.average_checkpoints
+    check_averages(folder, model_dir, count, flags.mix_data)
+    model.copy_to(folder)
     checkpoints = wait_flags.step_files(
         lambda: list_checkpoints(model_dir),
         flags.wait_minutes,

@@ -9,7 +9,7 @@ from pathlib import Path
 from t2t_revival import registry
 from t2t_revival.back_translation.corpus import BackTranslation, MonolingualText
 from t2t_revival.back_translation.noise import WordNoise
-from t2t_revival.checkpoints.selection import select_checkpoint, taking_next
+from t2t_revival.checkpoints.selection import taking_next
 from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.engine_flags import Engine, engine_flags
 from t2t_revival.cli.support.flags import flag
@@ -28,8 +28,8 @@ from t2t_revival.decoding.shards import Shard
 from t2t_revival.decoding.trained_models import TrainedModel, load_translator
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import command_line
+from t2t_revival.model_folder import ModelFolder, Run
 from t2t_revival.problems.reversed import one_way
-from t2t_revival.training.run import Run
 
 USAGE = """
 t2t-back-translate --model_dir=DIR --mono=FILE[,FILE...] --corpus_dir=DIR [--method=beam|sampling|noised]
@@ -120,7 +120,7 @@ def _corpus(flags: BackTranslateFlags, model_dir: Path, run: Run) -> BackTransla
         raise T2TError(f"--corpus_dir={folder} is the model's own folder: give another")
     problem = text_problem(run.problem)
     options, noise = _options(flags, run), _noise(flags)
-    model = TrainedModel(model_dir, select_checkpoint(model_dir, flags.checkpoint, warn_of_corruption))
+    model = TrainedModel.select(ModelFolder(model_dir), flags.checkpoint, warn_of_corruption)
     say(f"reading {', '.join(flags.mono)}")
     try:
         text = MonolingualText.open([Path(file).expanduser() for file in flags.mono])

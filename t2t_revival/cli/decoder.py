@@ -44,8 +44,8 @@ from t2t_revival.decoding.resumable import UNCHECKED, score_pairs, split_at_tab,
 from t2t_revival.decoding.shards import Shard
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.decoded import SplitFiles, decode_split, metric_for
+from t2t_revival.model_folder import ModelFolder, Run
 from t2t_revival.problems.text_problems import Text2TextProblem
-from t2t_revival.training.run import Run
 from t2t_revival.utils.files import is_special
 
 if TYPE_CHECKING:
@@ -295,7 +295,7 @@ def _decode_split(
     if not isinstance(problem, Text2TextProblem):
         raise T2TError(f"problem {run.problem} has no splits of text to decode: give --decode_from_file")
     flags.engine.load_backend()
-    pairs = list(problem.references(split, flags.split_dir(output_dir, run, problem)))
+    pairs = list(problem.references(split, ModelFolder(output_dir).find_data(problem, flags.data_dir)))
     first, end = shard.bounds(len(pairs))
     part = split
     if shard.count > 1:

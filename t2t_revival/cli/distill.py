@@ -9,8 +9,9 @@ from functools import partial
 from pathlib import Path
 
 from t2t_revival import registry
+from t2t_revival.checkpoints.averaging import average_latest
 from t2t_revival.checkpoints.directory import list_averaged, list_checkpoints
-from t2t_revival.checkpoints.selection import select_checkpoint, taking_next
+from t2t_revival.checkpoints.selection import taking_next
 from t2t_revival.cli.support import tensorflow_setup
 from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.engine_flags import Engine, engine_flags
@@ -33,10 +34,8 @@ from t2t_revival.distillation.student_data import make_student_data, student_dat
 from t2t_revival.distillation.teacher_outputs import TeacherOutputs, read_pairs
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import command_line
+from t2t_revival.model_folder import ModelFolder, Run
 from t2t_revival.problems.problem import TRAIN
-from t2t_revival.training.averaging import average_latest
-from t2t_revival.training.run import FILE_NAME as RUN_FILE
-from t2t_revival.training.run import Run, check_place, check_same, data_of_model
 from t2t_revival.utils import checked_json
 from t2t_revival.utils.files import atomic_write, writing
 
@@ -138,7 +137,8 @@ def _teachers(flags: DistillFlags) -> tuple[list[TrainedModel], Run]:
     """Returns the teachers, and the run of the first, with which `--problem` must agree."""
     flags.import_usr_dir()
     folders = [flags.refuse_t2t(Path(name).expanduser(), "teacher") for name in flags.teacher]
-    teachers, run = open_models(folders, "teacher", flags.checkpoint, warn_of_corruption)
+    teachers = open_models(folders, "teacher", flags.checkpoint, warn_of_corruption)
+    run = teachers[0].folder.run
     if flags.problem not in (None, run.problem):
         raise T2TError(
             f"--problem={flags.problem}: the teacher in {folders[0]} is a model of {run.problem}; omit the "
@@ -150,8 +150,7 @@ def _teachers(flags: DistillFlags) -> tuple[list[TrainedModel], Run]:
 def _outputs(flags: DistillFlags, teachers: list[TrainedModel], run: Run) -> TeacherOutputs:
     """Returns the outputs that the flags ask for, decoded or not."""
     problem = text_problem(run.problem)
-    data_dir = flags.split_dir(teachers[0].output_dir, run, problem)
-    data_of_model(problem, run, teachers[0].output_dir, data_dir)
+    data_dir = teachers[0].folder.own_data(problem, flags.data_dir)
     for note in problem.check_origins(data_dir):
         say(note)
     monolingual: list[str] = []
@@ -198,28 +197,26 @@ def _decode(flags: DistillFlags, outputs: TeacherOutputs) -> None:
 def _train_student(flags: DistillFlags, teachers: list[TrainedModel], run: Run) -> None:
     """Makes what is missing: outputs, data, student and comparison."""
     output_dir = flags.run_dir()
-    if output_dir.resolve() in [teacher.output_dir.resolve() for teacher in teachers]:
+    if output_dir.resolve() in [teacher.folder.path.resolve() for teacher in teachers]:
         raise T2TError(f"--output_dir={output_dir} is the teacher's own folder: give another")
     hparams = flags.run_hparams(output_dir)
     flags.check_metrics(registry.problem(run.problem))
-    check_place(output_dir, run.problem, flags.named_set())
-    check_same(output_dir, run, hparams)
+    student = ModelFolder.prepare(output_dir, run.problem, flags.named_set(), hparams)
+    student.check_vocabularies(run)
     outputs = _outputs(flags, teachers, run)
     data_dir = student_data_dir(outputs, flags.original_targets)
-    _check_data_dir(output_dir, data_dir)
+    _check_data_dir(student, data_dir)
     if not outputs.are_complete():
         given = flags.repeated((*DECODING, *COMMON))
         run_command("t2t-distill", {**given, "distilled_dir": outputs.folder, "worker_id": 0})
-    _make_data(flags, outputs, run.vocabulary_files(teachers[0].output_dir))
+    _make_data(flags, outputs, teachers[0].folder.vocabulary_files)
     if not has_point(output_dir, DEV, hparams.train_steps):
         places = {"problem": run.problem, "data_dir": data_dir, "output_dir": output_dir}
         training = flags.repeated(("hparams_set", *NAMES, *COMMON))
         run_command("t2t-trainer", {**places, **training})
     if list_checkpoints(output_dir)[-1].step not in [average.step for average in list_averaged(output_dir)]:
-        average_latest(output_dir, on_damaged=warn_of_corruption, on_note=say)
-    _compare(
-        flags, outputs, TrainedModel(output_dir, select_checkpoint(output_dir, None, warn_of_corruption))
-    )
+        average_latest(output_dir, hparams.average_checkpoints, on_damaged=warn_of_corruption, on_note=say)
+    _compare(flags, outputs, TrainedModel.select(ModelFolder(output_dir), None, warn_of_corruption))
     print(f"next: {command_line('t2t-decoder', output_dir=output_dir, t2t_usr_dir=flags.t2t_usr_dir)}")
 
 
@@ -234,15 +231,12 @@ def _make_data(flags: DistillFlags, outputs: TeacherOutputs, vocabularies: list[
         say(f"{empty:,} outputs of the teacher are empty and left out")
 
 
-def _check_data_dir(output_dir: Path, data_dir: Path) -> None:
+def _check_data_dir(student: ModelFolder, data_dir: Path) -> None:
     """Checks that an existing student was trained on the same data."""
-    if not (output_dir / RUN_FILE).exists():
-        return
-    trained_on = Run.load(output_dir).data_dir
-    if trained_on != str(data_dir.resolve()):
+    if student.has_run and student.run.data_dir != str(data_dir.resolve()):
         raise T2TError(
-            f"{output_dir} holds a model trained on {trained_on}, not on {data_dir.resolve()}: give another "
-            "--output_dir"
+            f"{student.path} holds a model trained on {student.run.data_dir}, not on {data_dir.resolve()}: "
+            "give another --output_dir"
         )
 
 
@@ -256,7 +250,7 @@ def _compare(flags: DistillFlags, outputs: TeacherOutputs, student: TrainedModel
         measure,
     )
 
-    path = student.output_dir / f"{REPORT}.json"
+    path = student.folder.path / f"{REPORT}.json"
     models = {TEACHER: outputs.origin()["teacher"], STUDENT: student.name}
     found = checked_json.load(path, "remove it") if path.exists() else {}
     if found.get("models") != models:
@@ -273,7 +267,7 @@ def _compare(flags: DistillFlags, outputs: TeacherOutputs, student: TrainedModel
             say(f"measuring the {name}")
             found[name] = measure(load_translator(of, options, parallel), splits, target_lang)
     table = make_table(models, found)
-    with writing(f"to {student.output_dir}"):
+    with writing(f"to {student.folder.path}"):
         checked_json.save(path, found)
         with atomic_write(path.with_suffix(".md")) as file:
             file.write(table.markdown().encode())

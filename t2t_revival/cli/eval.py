@@ -28,9 +28,9 @@ from t2t_revival.evaluation.checkpoint_evaluation import (
 from t2t_revival.evaluation.checkpoint_scores import Evaluation, Evaluations, run_metric
 from t2t_revival.evaluation.decoded import metric_for, score_names
 from t2t_revival.hints import command_line
+from t2t_revival.model_folder import ModelFolder, Run
 from t2t_revival.problems.problem import DEV, TEST
 from t2t_revival.problems.text_problems import Text2TextProblem
-from t2t_revival.training.run import Run, load_hparams
 from t2t_revival.utils.files import check_writable
 from t2t_revival.visualization.learning_curve import draw_evaluations
 
@@ -69,9 +69,9 @@ def _eval(flags: EvalFlags) -> None:
         _check_ctranslate2(flags, output_dir, run)
     problem = text_problem(run.problem)
     split = TEST if flags.eval_use_test_set else DEV
-    data_dir = flags.split_dir(output_dir, run, problem)
+    data_dir = ModelFolder(output_dir).own_data(problem, flags.data_dir)
     settings = evaluation_settings(
-        problem, run, output_dir, split, data_dir, flags.eval_bleu_sentences, engine
+        ModelFolder(output_dir), problem, split, data_dir, flags.eval_bleu_sentences, engine
     )
     tensorflow_setup.load_backend()
     _evaluate(flags, output_dir, run, problem, data_dir, Evaluations(output_dir, split, settings), split)
@@ -93,7 +93,7 @@ def _check_ctranslate2(flags: EvalFlags, output_dir: Path, run: Run) -> None:
     from t2t_revival.decoding.ctranslate2_engine import check_usable
 
     check_usable(
-        load_hparams(output_dir), DecodeHParams.parse("", run.decode_hparams), flags.engine.precision
+        ModelFolder(output_dir).hparams, DecodeHParams.parse("", run.decode_hparams), flags.engine.precision
     )
 
 
@@ -122,7 +122,9 @@ def _evaluate(
                 engine=flags.engine.name,
                 on_note=say,
             )
-        return CheckpointScores(output_dir, problem, split, data_dir, sentences, parallel, load_decoder)
+        return CheckpointScores(
+            ModelFolder(output_dir), problem, split, data_dir, sentences, parallel, load_decoder
+        )
 
     sentences = flags.eval_bleu_sentences
     names = [name for name in score_names(problem) if sentences or name not in DECODED]

@@ -21,7 +21,7 @@ from t2t_revival.decoding.ctranslate2_format import vocabulary_names
 from t2t_revival.decoding.options import CTRANSLATE2, DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import command_line
-from t2t_revival.training.run import Run, load_hparams
+from t2t_revival.model_folder import ModelFolder, Run
 from t2t_revival.utils.files import check_no_pattern, check_writable
 
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ def _export(flags: ExporterFlags) -> None:
     options = decode_options(flags.decode_hparams, run)
     options.check_served()
     _check_format(flags.format, flags.quantize, options)
-    capabilities.check_held(load_hparams(output_dir), HOLDERS[flags.format])
+    capabilities.check_held(ModelFolder(output_dir).hparams, HOLDERS[flags.format])
     default = output_dir / ("export" if flags.format == SAVED_MODEL else flags.format)
     export_dir = Path(flags.export_dir).expanduser() if flags.export_dir else default
     if flags.format == SAVED_MODEL:

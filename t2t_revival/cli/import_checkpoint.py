@@ -13,7 +13,7 @@ from t2t_revival.cli.support.flags import flag
 from t2t_revival.cli.support.problem_flags import ProblemFlags
 from t2t_revival.hints import command_line, datagen_command
 from t2t_revival.hparams import HParams
-from t2t_revival.training.run import IMPORTED_DATA
+from t2t_revival.model_folder import IMPORTED_DATA
 
 USAGE = """
 t2t-import-checkpoint --checkpoint=DIR_OR_PREFIX --output_dir=DIR
@@ -71,17 +71,18 @@ def _import_checkpoint(flags: ImportFlags) -> None:
     )
     output_dir = Path(flags.output_dir).expanduser()
     imported = import_checkpoint(source, output_dir)
-    run = imported.run
+    folder = imported.folder
+    run = folder.run
     subtokens = [f"{size:,} subtokens in {name}" for name, size in imported.vocab_sizes.items()]
     print(f"step {imported.step:,}: {imported.parameters:,} parameters, {' and '.join(subtokens)}")
-    print(f"hparams_set: {run.hparams_set}{_changes(run.hparams_set, imported.hparams)}")
+    print(f"hparams_set: {run.hparams_set}{_changes(run.hparams_set, folder.hparams)}")
     print("not imported: the optimizer's state; a training resumes at this step with moments of zero")
     for note in imported.notes:
         print(note)
     print(f"output_dir: {output_dir}")
     where = {"output_dir": output_dir, "t2t_usr_dir": flags.t2t_usr_dir}
     print(f"next: {command_line('t2t-decoder', **where, decode_interactive=True)}")
-    data_dir, vocab_files = output_dir / IMPORTED_DATA, run.vocabulary_files(output_dir)
+    data_dir, vocab_files = output_dir / IMPORTED_DATA, folder.vocabulary_files
     print(
         "or make data to evaluate it and to train on, from a corpus of your own with --data_source=FOLDER: "
         + datagen_command(registry.problem(run.problem), data_dir, vocab_files)

@@ -26,10 +26,10 @@ from t2t_revival.cli.support.run_flags import ModelFlags
 from t2t_revival.decoding.options import CTRANSLATE2, FLOAT32, TENSORFLOW, DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import command_line
+from t2t_revival.model_folder import ModelFolder
 from t2t_revival.server.batching import BatchLimits
 from t2t_revival.server.config import ModelConfig, check_name, exported_name, load_config
 from t2t_revival.serving.folder_model import FolderModel
-from t2t_revival.training.run import Run
 from t2t_revival.utils.signals import ending_signals, handling
 
 if TYPE_CHECKING:
@@ -190,10 +190,10 @@ def _prepare(config: ModelConfig, stack: ExitStack, served: ServedModel) -> None
     if config.engine == CTRANSLATE2:
         path = str(translator.checkpoint.path)
         shown = _translator(replace(config, engine=TENSORFLOW, precision=FLOAT32, checkpoint=path))
-        served.inspector = Inspector(shown, config.output_dir)
+        served.inspector = Inspector(shown, ModelFolder(config.output_dir))
         served.serve(step, TranslatorModel(translator), str(translator.engine))
         return
-    served.inspector = Inspector(translator, config.output_dir)
+    served.inspector = Inspector(translator, ModelFolder(config.output_dir))
     served.serve(step, _exported(translator, config, stack))
 
 
@@ -213,7 +213,7 @@ def _exported(translator: Translator, config: ModelConfig, stack: ExitStack) -> 
 def _decode_options(config: ModelConfig) -> DecodeHParams:
     """The settings of an output_dir's decoding; raises T2TError if an export cannot have them."""
     assert config.output_dir
-    options = DecodeHParams.parse("", Run.load(config.output_dir).decode_hparams)
+    options = DecodeHParams.parse("", ModelFolder(config.output_dir).run.decode_hparams)
     options.check_served()
     return options
 

@@ -14,9 +14,9 @@ from t2t_revival.cli.support.problem_flags import text_problem
 from t2t_revival.cli.support.run_flags import SPLIT_DIR, RunFlags
 from t2t_revival.decoding.translations import Translations, coverage
 from t2t_revival.hints import command_line
+from t2t_revival.model_folder import ModelFolder
 from t2t_revival.problems.problem import DEV, TRAIN
 from t2t_revival.problems.text_problems import Text2TextProblem
-from t2t_revival.training.run import data_of_model, load_vocabularies
 from t2t_revival.utils.files import check_writable
 
 USAGE = """
@@ -42,8 +42,7 @@ class ShortlistFlags(RunFlags):
 def _learn(flags: ShortlistFlags) -> None:
     output_dir, run = flags.open_run()
     problem = text_problem(run.problem)
-    data_dir = flags.split_dir(output_dir, run, problem)
-    data_of_model(problem, run, output_dir, data_dir)
+    data_dir = ModelFolder(output_dir).own_data(problem, flags.data_dir)
     check_writable(output_dir)
     tensorflow_setup.load_tensorflow()
     _write(flags, output_dir, problem, data_dir)
@@ -54,7 +53,7 @@ def _write(flags: ShortlistFlags, output_dir: Path, problem: Text2TextProblem, d
     from t2t_revival.data.examples import read_pairs
     from t2t_revival.data.lexicon import learn_translations
 
-    vocabularies = load_vocabularies(output_dir)
+    vocabularies = ModelFolder(output_dir).vocabularies
     pairs = read_pairs(problem.shards(TRAIN, data_dir), flags.max_pairs)
     with ProgressBar("iterations") as bar:
         learned = learn_translations(

@@ -20,10 +20,10 @@ from t2t_revival.curve_files import best_row, is_falling
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import command_line
 from t2t_revival.hparams.hparams import HParams
+from t2t_revival.model_folder import ModelFolder
 from t2t_revival.problems.problem import DEV, TRAIN
 from t2t_revival.problems.text_problems import Text2TextProblem
 from t2t_revival.training.events import EARLY, BestEvent, EvaluatedEvent, Event, NoteEvent, StepEvent
-from t2t_revival.training.run import check_place, check_same, check_unfinished, load_hparams, plan_run
 from t2t_revival.training.warm_start import WarmStart
 from t2t_revival.visualization.learning_curve import draw_learning_curve
 
@@ -68,7 +68,7 @@ class TrainerFlags(DataFlags, TrainingFlags):
 
 def _train(flags: TrainerFlags) -> int:
     warm_start = _warm_start(flags)
-    vocab_files = warm_start.vocabularies if warm_start else []
+    vocab_files = warm_start.folder.vocabulary_files if warm_start else []
     problem = require_text(flags.named_problem(vocab_files))
     output_dir = flags.run_dir()
     hparams = flags.run_hparams(output_dir)
@@ -80,7 +80,7 @@ def _train(flags: TrainerFlags) -> int:
     if mixture := problem.requested_mixture:
         _check_corpora(flags, [corpus.name for corpus in mixture.corpora])
     _check_best(flags)
-    check_place(output_dir, problem.name, flags.named_set())
+    folder = ModelFolder.prepare(output_dir, problem.name, flags.named_set(), problem.hparams(hparams))
     if warm_start:
         warm_start.check(problem.name, problem.hparams(hparams))
     several = flags.config.strategy == "multi_worker"
@@ -97,7 +97,9 @@ def _train(flags: TrainerFlags) -> int:
     else:
         _check_data(flags, problem)
     if has_data and not several:  # of several workers, only the chief knows the evaluations
-        _check_unfinished(flags, problem, hparams, output_dir)
+        problem.shards(TRAIN, flags.data_path)
+        folder.plan_run(problem, flags.named_set(), flags.data_path)
+        folder.check_unfinished(problem.hparams(hparams).train_steps, flags.config.eval_frequency)
     _check_corpora(flags, list(problem.corpora(DEV, flags.data_path)))
     tensorflow_setup.load_backend()
     return _run(flags, problem, hparams, output_dir, warm_start)
@@ -157,16 +159,6 @@ def _run(
     else:
         say(f"step {result.step}: this worker has finished; the chief has reported and saved")
     return EXIT_STATUS.get(result.stopped_by or "", 0)
-
-
-def _check_unfinished(
-    flags: TrainerFlags, problem: Text2TextProblem, hparams: HParams, output_dir: Path
-) -> None:
-    """Refuses a finished training before TensorFlow is imported, which takes seconds."""
-    data_dir, hparams = flags.data_path, problem.hparams(hparams)
-    problem.shards(TRAIN, data_dir)
-    check_same(output_dir, plan_run(problem, flags.named_set(), data_dir, output_dir), hparams)
-    check_unfinished(output_dir, hparams.train_steps, flags.config.eval_frequency)
 
 
 def _check_best(flags: TrainerFlags) -> None:
@@ -240,7 +232,7 @@ def _print_end(flags: TrainerFlags, output_dir: Path, result: Result) -> None:
     if result.stopped_by in EXIT_STATUS:
         print("next: the same command resumes from here")
     else:
-        falling = is_falling(output_dir, load_hparams(output_dir).average_checkpoints)
+        falling = is_falling(output_dir, ModelFolder(output_dir).hparams.average_checkpoints)
         if falling:
             print("the loss on dev is still falling: train longer before averaging checkpoints")
         following = "t2t-decoder" if stopped_early or falling or flags.warm_start_from else "t2t-avg-all"

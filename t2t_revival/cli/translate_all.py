@@ -19,6 +19,7 @@ from t2t_revival.decoding.checkpoint_translations import CheckpointTranslations
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import command_line
+from t2t_revival.model_folder import ModelFolder
 
 USAGE = """
 t2t-translate-all --model_dir=DIR --source=FILE [--translations_dir=DIR/translations] [--wait_minutes=20]
@@ -60,7 +61,7 @@ def _translate_all(flags: TranslateFlags) -> None:
     lines = read_lines(flags.source, "source")
     with ProgressBar("sentences") as bar:
         translations = CheckpointTranslations(
-            model_dir,
+            ModelFolder(model_dir),
             folder,
             lines,
             flags.source,

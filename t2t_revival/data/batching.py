@@ -13,17 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 import numpy as np
 
 from t2t_revival.data.buckets import bucket_batch_sizes, bucket_boundaries
-from t2t_revival.data.examples import (
-    BLOCK,
-    OPEN_SHARDS,
-    Block,
-    Pairs,
-    chunks,
-    interleave,
-    parse,
-    parse_alignments,
-    parse_weights,
-)
+from t2t_revival.data.examples import Block, Pairs, Side, parse, parse_alignments, parse_weights
 from t2t_revival.data.iterator_state import IteratorState, batching_key, resume_from
 from t2t_revival.data.mixing import Mixing, weights
 from t2t_revival.data.records import SplitData
@@ -119,7 +109,6 @@ class TrainingBatches:
         self._accumulate = accumulate
         self._seed = seed
         self._pad_to_bucket = pad_to_bucket
-        self._chunk = chunk
         self._batching_key = batching_key(
             hparams,
             seed=seed,
@@ -129,7 +118,7 @@ class TrainingBatches:
             num_buckets=num_buckets,
             mixture=weights(data.corpora),
         )
-        self._mixing = Mixing(data.corpora, seed, chunk) if data.corpora[0].name else None
+        self._mixing = Mixing(data.corpora, seed, chunk)
         self._start, self.note = resume_from(start, self._batching_key)
         self._history: dict[int, tuple[IteratorState, ExampleCounts]] = {0: (self._start, ExampleCounts())}
 
@@ -215,44 +204,28 @@ class TrainingBatches:
 
     def _epoch(self, start: IteratorState) -> Iterator[tuple[IteratorState, _Batch]]:
         skip = start.batch
-        for chunk, records in enumerate(self._chunks(start.epoch, start.chunk), start.chunk):
+        for chunk, records in enumerate(self._mixing.chunks(start.epoch, start.chunk), start.chunk):
             if records:  # of a mixture, the rest of an epoch may round to none
                 yield from self._chunk_batches(records, start.epoch, chunk, skip)
             skip = 0
-
-    def _chunks(self, epoch: int, first: int) -> Iterator[list[Block]]:
-        if self._mixing:
-            return self._mixing.chunks(epoch, first)
-        order = _generator(self._seed, epoch).permutation(len(self._shards))
-        size = max(1, min(BLOCK, self._chunk // OPEN_SHARDS))
-        blocks = interleave([self._shards[i] for i in order], size, epoch)
-        return islice(chunks(blocks, self._chunk), first, None)
 
     def _chunk_batches(
         self, records: list[Block], epoch: int, chunk: int, skip: int
     ) -> Iterator[tuple[IteratorState, _Batch]]:
         """Yields the batches of a chunk after the first `skip`; clears `records` to free memory early."""
-        pairs = self._segmented(parse(records, self._data.swapped), records)
+        pairs = parse(records, self._data.swapped)
+        if self._hparams.subword_dropout and self._splits:
+            keys = pair_keys(records, self._shards, self._seed)
+            pairs = sample(pairs, keys, self._splits, self._hparams)
         weights = parse_weights(records) if self._data.weighted else None
         alignments = parse_alignments(records) if self._aligned else None
         records.clear()
         batches = self._make_batches(pairs, _generator(self._seed, epoch, chunk + 1))
         for batch in range(skip, len(batches)):
             following = (chunk, batch + 1) if batch + 1 < len(batches) else (chunk + 1, 0)
-            made = self._assemble(pairs, *batches[batch])
-            if weights is not None:
-                made = made._replace(weights=_padded(weights[batches[batch][0]], len(made.inputs)))
-            if alignments is not None:
-                shape = (*made.targets.shape, made.inputs.shape[1])
-                shares = alignment_shares(alignments, pairs, batches[batch][0], shape, self._data.swapped)
-                made = made._replace(alignments=(shares,))
-            yield IteratorState(epoch, *following, self._batching_key), made
-
-    def _segmented(self, pairs: Pairs, records: list[Block]) -> Pairs:
-        if not self._hparams.subword_dropout or self._splits is None:
-            return pairs
-        keys = pair_keys(records, self._shards, self._seed)
-        return sample(pairs, keys, self._splits, self._hparams)
+            members, bucket = batches[batch]
+            state = IteratorState(epoch, *following, self._batching_key)
+            yield state, self._assemble(pairs, weights, alignments, members, bucket)
 
     def _make_batches(self, pairs: Pairs, generator: np.random.Generator) -> list[tuple[np.ndarray, int]]:
         """Assigns a chunk's examples to batches of similar length.
@@ -278,33 +251,39 @@ class TrainingBatches:
             batches.append((rest, len(self._rows) - 1))
         return [batches[i] for i in generator.permutation(len(batches))]
 
-    def _assemble(self, pairs: Pairs, members: np.ndarray, bucket: int) -> _Batch:
-        rows, width = self.replicas, 0
+    def _assemble(
+        self,
+        pairs: Pairs,
+        weights: np.ndarray | None,
+        alignments: Side | None,
+        members: np.ndarray,
+        bucket: int,
+    ) -> _Batch:
+        rows, width = -(-len(members) // self.replicas) * self.replicas, 0
         if self._pad_to_bucket:
             rows, width = self._rows[bucket], self._bounds[bucket]
-        return _batch(pairs, members, rows, width, self._hparams.reverse_target)
+        inputs = pairs.inputs.padded(members, rows, width)
+        targets = pairs.targets.padded(members, rows, width, self._hparams.reverse_target)
+        source_tokens, target_tokens = (side.tokens(members) for side in pairs)
+        shares: tuple[np.ndarray, ...] = ()
+        if alignments is not None:
+            shape = (*targets.shape, inputs.shape[1])
+            shares = (alignment_shares(alignments, pairs, members, shape, self._data.swapped),)
+        return _Batch(
+            inputs,
+            targets,
+            ExampleCounts(target_tokens, source_tokens, len(members)),
+            EQUAL_WEIGHTS if weights is None else np.pad(weights[members], (0, rows - len(members))),
+            shares,
+        )
 
 
 class _Batch(NamedTuple):
     inputs: np.ndarray  # int32 [n, s]
     targets: np.ndarray  # int32 [n, t]
     counts: ExampleCounts
-    weights: np.ndarray = EQUAL_WEIGHTS  # float32 [n] or [1]
-    alignments: tuple[np.ndarray, ...] = ()  # float32 [n, t, s]
-
-
-def _padded(weights: np.ndarray, rows: int) -> np.ndarray:
-    return np.pad(weights, (0, rows - len(weights)))
-
-
-def _batch(
-    pairs: Pairs, members: np.ndarray, multiple: int, width: int = 0, reverse_target: bool = False
-) -> _Batch:
-    rows = -(-len(members) // multiple) * multiple
-    inputs = pairs.inputs.padded(members, rows, width)
-    targets = pairs.targets.padded(members, rows, width, reverse_target)
-    source, target = (side.tokens(members) for side in pairs)
-    return _Batch(inputs, targets, ExampleCounts(target, source, len(members)))
+    weights: np.ndarray  # float32 [n] or [1]
+    alignments: tuple[np.ndarray, ...]  # float32 [n, t, s], or none
 
 
 def _generator(seed: int, *stream: int) -> np.random.Generator:

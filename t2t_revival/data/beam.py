@@ -26,11 +26,11 @@ from apache_beam.options.pipeline_options import PipelineOptions, StandardOption
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.runners.runner import PipelineState
 
-from t2t_revival.data.sources import Source
+from t2t_revival.data.base_source import Rows
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.workers import (
     Folders,
-    PackedSource,
+    PackedRows,
     ShardTask,
     StoppedError,
     WorkerContext,
@@ -71,7 +71,7 @@ class BeamShardRunner:
     def __call__(
         self,
         tasks: list[ShardTask],
-        source: Source,
+        rows: Rows,
         vocabularies: Vocabularies,
         folders: Folders,
         on_pairs: Callable[[int], None],
@@ -85,7 +85,7 @@ class BeamShardRunner:
             return
         files = JobFiles(Folders(folders.shards.absolute(), folders.work.absolute()), uuid.uuid4().hex)
         paths = [vocabulary.path.absolute() for vocabulary in vocabularies.all]
-        worker = MakeShard(files, PackedSource.of(source), paths)
+        worker = MakeShard(files, PackedRows.of(rows), paths)
         pipeline = self._pipeline()
         _ = pipeline | "Tasks" >> beam.Create(tasks) | "MakeShards" >> beam.ParDo(worker)
         job = Job(pipeline, self._runner)
@@ -194,16 +194,16 @@ class JobFiles:
 class MakeShard(beam.DoFn):
     """Makes the shard of each task."""
 
-    def __init__(self, files: JobFiles, source: PackedSource, vocabularies: list[Path]) -> None:
-        self._files, self._packed_source, self._vocabulary_paths = files, source, vocabularies
-        self._source: Source
+    def __init__(self, files: JobFiles, rows: PackedRows, vocabularies: list[Path]) -> None:
+        self._files, self._packed_rows, self._vocabulary_paths = files, rows, vocabularies
+        self._rows: Rows
         self._vocabularies: Vocabularies
 
     def setup(self) -> None:
         """Opens what it needs, once per worker; raises T2TError if the work folder is not visible."""
         if not self._files.folders.work.is_dir():
             raise T2TError(f"{socket.gethostname()} cannot find {self._files.folders.work}: {SHARED_FOLDERS}")
-        self._source = self._packed_source.open()
+        self._rows = self._packed_rows.open()
         self._vocabularies = Vocabularies.open(self._vocabulary_paths)
 
     def process(self, task: ShardTask) -> None:
@@ -224,7 +224,7 @@ class MakeShard(beam.DoFn):
             return
         with tempfile.TemporaryDirectory(prefix="attempt-", dir=folders.work) as folder:
             own = Folders(Path(folder), Path(folder))
-            make_shard(task, WorkerContext(self._source, self._vocabularies, own, self._files.check_wanted))
+            make_shard(task, WorkerContext(self._rows, self._vocabularies, own, self._files.check_wanted))
             own.shard(task).replace(folders.shard(task))
             own.counts(task).replace(folders.counts(task))
 

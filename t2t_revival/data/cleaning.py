@@ -17,8 +17,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple
 
-from t2t_revival.data.source_checks import read_pairs
-from t2t_revival.data.sources import Source
+from t2t_revival.data.base_source import TRAIN, Row, Rows, Source
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.files import atomic_write, writing
 
@@ -124,10 +123,8 @@ def count_dropped(numbers: bytes | bytearray) -> dict[str, int]:
     return {name: count for name, count in found.items() if count}
 
 
-def rule_numbers(file: Path | None, start: int, stop: int) -> bytes:
-    """Reads the rules of the pairs number `start` up to `stop` of train; without a file, all are `KEPT`."""
-    if file is None:
-        return bytes(stop - start)
+def rule_numbers(file: Path, start: int, stop: int) -> bytes:
+    """Reads the rules of the pairs number `start` up to `stop` of train."""
     with file.open("rb") as content:
         content.seek(start)
         return content.read(stop - start)
@@ -148,9 +145,9 @@ def apply_rules(source: Source, pairs: int, file: Path, on_pairs: Callable[[int,
         T2TError: the source cannot be read, `file` cannot be written, or all pairs are dropped.
     """
     numbers = bytearray()
-    to_read = read_pairs(source, "train", 0, pairs)
+    rows = source.rows(TRAIN, 0, pairs)
     with tempfile.TemporaryFile(buffering=0, dir=file.parent) as hashes:
-        while block := list(islice(to_read, BLOCK)):
+        while block := [row[:2] for row in islice(rows, BLOCK)]:
             numbers += bytes(_first_rule(*pair) for pair in block)
             content = b"".join(_hash(*pair) for pair in block)
             with writing(f"hashes of pairs to {file.parent}", FREE_SPACE):
@@ -173,9 +170,9 @@ def _first_rule(source: str, target: str) -> int:
     return next(tests, DUPLICATE)
 
 
-def keeps(source: str, target: str) -> bool:
-    """Returns whether no rule drops a pair, as long as it has no duplicate."""
-    return _first_rule(source, target) == DUPLICATE
+def passes_rules(row: Row) -> bool:
+    """Returns whether a row passes all rules but the comparison of duplicates."""
+    return _first_rule(row.source, row.target) == DUPLICATE
 
 
 def _hash(source: str, target: str) -> bytes:
@@ -211,7 +208,7 @@ def _first_of_equals(values: np.ndarray, indices: np.ndarray) -> np.ndarray:
     return indices[np.unique(values[indices], return_index=True)[1]]
 
 
-def write_sample(source: Source, rules: Path, file: Path) -> None:
+def write_sample(source: Rows, rules: Path, file: Path) -> None:
     """Writes the first pairs that each rule drops, as lines RULE<TAB>SOURCE<TAB>TARGET.
 
     Args:
@@ -228,8 +225,8 @@ def write_sample(source: Source, rules: Path, file: Path) -> None:
         position = -1
         for _ in range(min(SAMPLES, numbers.count(number))):
             position = numbers.find(number, position + 1)
-            for pair in read_pairs(source, "train", position, position + 1):
-                sides = (side[:SAMPLE_LENGTH].replace("\t", " ") for side in pair)
+            for row in source.rows(TRAIN, position, position + 1):
+                sides = (side[:SAMPLE_LENGTH].replace("\t", " ") for side in row[:2])
                 lines.append("\t".join((rule.name, *sides)) + "\n")
     with writing(file, FREE_SPACE), atomic_write(file) as content:
         content.write("".join(lines).encode())

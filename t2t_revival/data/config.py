@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from t2t_revival.data.base_source import Source
 from t2t_revival.data.metadata import Metadata, VocabularyFile
-from t2t_revival.data.sources import Source
+from t2t_revival.data.mixture import Corpus, Mixture, parse
 from t2t_revival.data.vocabulary import copy_name, open_vocabulary
 from t2t_revival.data.vocabulary.extension import extends
 from t2t_revival.data.vocabulary.sentencepiece import LEAST_SIZE
@@ -140,23 +141,24 @@ class DataSpec:
             `default_source`; data is cleaned, and has a vocabulary or two, as it was begun, or else is not
             cleaned, and has one.
         default_source: the `--data_source` of an empty data_dir.
-        make_source: called with a `--data_source` and a folder for temporary files; returns the source.
-        default_vocab_size: called with the source; returns a number of pieces, for a config that has none.
-        user_symbols: called with the source; returns texts that are always one piece of the vocabulary.
+        make_source: called with a corpus and a folder for temporary files; returns the corpus's own source.
+        mixture: called with a `--data_source`; returns its corpora.
+        default_vocab_size: called with the kind of the source and its pairs of train; returns a number of
+            pieces, for a config that has none.
+        user_symbols: called with a source; returns texts that are always one piece of the vocabulary.
         references: called with the source and a split; returns one line per pair of dev or test against which
             outputs are measured. `None` measures them against the targets.
-        tags: before sources; each is one piece of the inputs' vocabulary, with the space after it.
         overwrite: whether data that is there, or that was begun of other files, is replaced.
     """
 
     name: str
     config: DataConfig
     default_source: str
-    make_source: Callable[[str, Path | None], Source]
-    default_vocab_size: Callable[[Source], int]
+    make_source: Callable[[Corpus, Path | None], Source]
+    default_vocab_size: Callable[[str, int], int]
+    mixture: Callable[[str], Mixture] = parse
     user_symbols: Callable[[Source], Sequence[str]] = lambda source: ()
     references: Callable[[Source, str], Iterable[str]] | None = None
-    tags: Sequence[str] = ()
     overwrite: bool = False
 
     def configured(self, **changes: Any) -> DataSpec:

@@ -30,24 +30,24 @@ def encode_example(
     if links is not None:
         features += _feature(b"alignment", links)
     if weight is not None:
-        floats = _field(2, _field(1, FLOAT.pack(weight)))
-        features += _field(1, _field(1, b"weight") + _field(2, floats))
-    return _field(1, features)
+        floats = field(2, field(1, FLOAT.pack(weight)))
+        features += field(1, field(1, b"weight") + field(2, floats))
+    return field(1, features)
 
 
 @lru_cache(maxsize=1 << 17)
-def _varint(value: int) -> bytes:
+def varint(value: int) -> bytes:
     """Encodes a protocol buffer's varint of a number that is not negative."""
     low, rest = value & 0x7F, value >> 7
-    return bytes([low | 0x80]) + _varint(rest) if rest else bytes([low])
+    return bytes([low | 0x80]) + varint(rest) if rest else bytes([low])
 
 
-def _field(number: int, content: bytes) -> bytes:
+def field(number: int, content: bytes) -> bytes:
     """Encodes a protocol buffer's length-delimited field."""
-    return _varint(number << 3 | 2) + _varint(len(content)) + content
+    return varint(number << 3 | 2) + varint(len(content)) + content
 
 
 def _feature(name: bytes, ids: Sequence[int]) -> bytes:
     """Encodes an entry of `Features.feature`: the name and a `Feature` with an `Int64List`."""
-    int64_list = _field(1, b"".join(map(_varint, ids)))
-    return _field(1, _field(1, name) + _field(2, _field(3, int64_list)))
+    int64_list = field(1, b"".join(map(varint, ids)))
+    return field(1, field(1, name) + field(2, field(3, int64_list)))

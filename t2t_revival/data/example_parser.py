@@ -5,25 +5,53 @@ Each step below reads the same field of all of them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
-
-from t2t_revival.data.example_format import FLOAT
 
 LAST_BYTE = 0x80  # a varint's bytes have this bit, but for its last
 VARINT_BYTES = 10  # at most
 
 
-class Lists(NamedTuple):
-    """A feature of n examples: its values one after another, and their offsets int64 [n + 1]."""
+class Side(NamedTuple):
+    """One side of n examples: concatenated ids int32 [total], and their offsets int64 [n + 1]."""
 
-    values: np.ndarray
+    ids: np.ndarray
     offsets: np.ndarray
 
+    @classmethod
+    def joined(cls, sides: Iterable[Side]) -> Side:
+        """Joins the same side of several groups of examples."""
+        groups = list(sides)
+        lengths = [np.zeros(1, np.int64), *(side.lengths for side in groups)]
+        return cls(np.concatenate([side.ids for side in groups]), np.cumsum(np.concatenate(lengths)))
 
-def int_lists(examples: Sequence[bytes], *names: str) -> list[Lists]:
+    @property
+    def lengths(self) -> np.ndarray:
+        """Lengths of all examples, int64 [n]."""
+        return np.diff(self.offsets)
+
+    def tokens(self, members: np.ndarray) -> int:
+        """Returns the total number of ids of some of the examples."""
+        return int((self.offsets[members + 1] - self.offsets[members]).sum())
+
+    def padded(self, members: np.ndarray, rows: int, width: int, backwards: bool = False) -> np.ndarray:
+        """Pads examples with 0 to int32 [rows, width]; width 0 uses that of the longest member.
+
+        `backwards` reverses the ids of each before its last, which is EOS.
+        """
+        begins, ends = self.offsets[members, None], self.offsets[members + 1, None]  # [n, 1]
+        width = width or int((ends - begins).max())
+        at = begins + np.arange(width)  # [n, width]
+        if backwards:
+            at = np.where(at < ends - 1, begins + ends - 2 - at, at)
+        batch = np.zeros((rows, width), np.int32)
+        batch[: len(members)] = np.where(at < ends, self.ids.take(at, mode="clip"), 0)
+        return batch
+
+
+def int_lists(examples: Sequence[bytes], *names: str) -> list[Side]:
     """Reads int64 lists, of numbers below 2^31 that are not negative, as int32.
 
     Args:
@@ -41,15 +69,16 @@ def int_lists(examples: Sequence[bytes], *names: str) -> list[Lists]:
         offsets = np.concatenate([[0], np.cumsum(ends)])[np.concatenate([[0], np.cumsum(sizes)])]
         first = np.concatenate([[0], np.flatnonzero(ends) + 1])[:-1]
         values, _ = _varints(np.append(packed, np.zeros(VARINT_BYTES, np.uint8)), first)
-        lists.append(Lists(values.astype(np.int32), offsets))
+        lists.append(Side(values.astype(np.int32), offsets))
     return lists
 
 
-def float_lists(examples: Sequence[bytes], name: str) -> Lists:
-    """Reads a float list as float32; arguments and errors as those of `int_lists`."""
+def floats(examples: Sequence[bytes], name: str, default: float) -> np.ndarray:
+    """Reads a float list of one number as float32 [n], `default` where an example lacks it."""
     content, ((begins, sizes),) = _find(examples, 2, (name,))
-    values = np.frombuffer(content[_ranges(begins, sizes)].tobytes(), "<f4")
-    return Lists(values, np.concatenate([[0], np.cumsum(sizes // FLOAT.size)]))
+    numbers = np.full(len(examples), default, np.float32)
+    numbers[sizes > 0] = np.frombuffer(content[_ranges(begins, sizes)].tobytes(), "<f4")
+    return numbers
 
 
 def _find(

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from t2t_revival.data.example_parser import Lists, float_lists, int_lists
+from t2t_revival.data.example_parser import Side, floats, int_lists
 from t2t_revival.data.records import READ_BUFFER, SplitData, read_shard
 from t2t_revival.errors import T2TError
 
 if TYPE_CHECKING:
     import tensorflow as tf
 
-OPEN_SHARDS = 16  # shards read in parallel
 BLOCK = 1024  # records read and parsed at once
 SIDES = ("inputs", "targets")
 
@@ -37,36 +35,6 @@ class Block(NamedTuple):
     epoch: int = 0
 
 
-class Side(NamedTuple):
-    """One side of n examples: concatenated ids int32 [total], and their offsets int64 [n + 1]."""
-
-    ids: np.ndarray
-    offsets: np.ndarray
-
-    @property
-    def lengths(self) -> np.ndarray:
-        """Lengths of all examples, int64 [n]."""
-        return np.diff(self.offsets)
-
-    def tokens(self, members: np.ndarray) -> int:
-        """Returns the total number of ids of some of the examples."""
-        return int((self.offsets[members + 1] - self.offsets[members]).sum())
-
-    def padded(self, members: np.ndarray, rows: int, width: int, backwards: bool = False) -> np.ndarray:
-        """Pads examples with 0 to int32 [rows, width]; width 0 uses that of the longest member.
-
-        `backwards` reverses the ids of each before its last, which is EOS.
-        """
-        begins, ends = self.offsets[members, None], self.offsets[members + 1, None]  # [n, 1]
-        width = width or int((ends - begins).max())
-        at = begins + np.arange(width)  # [n, width]
-        if backwards:
-            at = np.where(at < ends - 1, begins + ends - 2 - at, at)
-        batch = np.zeros((rows, width), np.int32)
-        batch[: len(members)] = np.where(at < ends, self.ids.take(at, mode="clip"), 0)
-        return batch
-
-
 class Pairs(NamedTuple):
     """Both sides of n examples, in the order in which they were read."""
 
@@ -78,34 +46,6 @@ def read_blocks(shard: Path, size: int, epoch: int = 0) -> Iterator[Block]:
     """Yields the examples of a shard in blocks of `size`; the last may have fewer. Errors: `read_shard`."""
     blocks = enumerate(read_shard(shard, size))
     return (Block(shard, records, size * number, epoch) for number, records in blocks)
-
-
-def interleave(shards: list[Path], block: int, epoch: int) -> Iterator[Block]:
-    """Yields blocks of up to 16 open shards in turn; the next shard is opened when one ends."""
-    waiting = deque(shards)
-    reading: deque[Iterator[Block]] = deque()
-    while waiting or reading:
-        while waiting and len(reading) < OPEN_SHARDS:
-            reading.append(read_blocks(waiting.popleft(), block, epoch))
-        reader = reading.popleft()
-        following = next(reader, None)
-        if following is not None:
-            reading.append(reader)
-            yield following
-
-
-def chunks(blocks: Iterable[Block], size: int) -> Iterator[list[Block]]:
-    """Groups blocks into chunks of at least `size` records; the last chunk may have fewer."""
-    chunk: list[Block] = []
-    count = 0
-    for block in blocks:
-        chunk.append(block)
-        count += len(block.records)
-        if count >= size:
-            yield chunk
-            chunk, count = [], 0
-    if chunk:
-        yield chunk
 
 
 def parse(blocks: list[Block], swapped: bool = False) -> Pairs:
@@ -125,27 +65,18 @@ def parse(blocks: list[Block], swapped: bool = False) -> Pairs:
             if not np.diff(side.offsets).all():
                 raise T2TError(f"{shard}: an example has no {name}; is it a shard of text pairs?")
         parsed.append(sides)
-    inputs, targets = map(_joined, zip(*parsed, strict=True))
+    inputs, targets = map(Side.joined, zip(*parsed, strict=True))
     return Pairs(targets, inputs) if swapped else Pairs(inputs, targets)
 
 
 def parse_weights(blocks: list[Block]) -> np.ndarray:
     """Returns the weights of the n examples of some blocks, float32 [n]; those without one have 1."""
-    lists = [float_lists(block.records, "weight") for block in blocks]
-    weights = [np.ones(len(one.offsets) - 1, np.float32) for one in lists]
-    for own, one in zip(weights, lists, strict=True):
-        own[np.diff(one.offsets) > 0] = one.values
-    return np.concatenate(weights)
+    return np.concatenate([floats(block.records, "weight", 1.0) for block in blocks])
 
 
 def parse_alignments(blocks: list[Block]) -> Side:
     """Returns the word alignments of the examples of some blocks; see `token_links`; empty without one."""
-    return _joined([int_lists(block.records, "alignment")[0] for block in blocks])
-
-
-def _joined(lists: Sequence[Lists]) -> Side:
-    lengths = [np.zeros(1, np.int64), *(np.diff(one.offsets) for one in lists)]
-    return Side(np.concatenate([one.values for one in lists]), np.cumsum(np.concatenate(lengths)))
+    return Side.joined(int_lists(block.records, "alignment")[0] for block in blocks)
 
 
 def read_pairs(data: SplitData, max_pairs: int) -> Pairs:

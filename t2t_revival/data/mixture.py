@@ -7,15 +7,13 @@ import math
 import os
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from t2t_revival.data.base_source import SPLITS, Source
-from t2t_revival.data.source_checks import read_pairs
-from t2t_revival.data.tags import tagged
-from t2t_revival.data.word_alignment import format_pharaoh, parse_pharaoh
+from t2t_revival.data.adapters import Swapped, Tagged
+from t2t_revival.data.base_source import TRAIN, Rows, Source
 from t2t_revival.errors import T2TError
 from t2t_revival.utils import checked_yaml
 from t2t_revival.utils.checked_yaml import check_keys
@@ -32,10 +30,10 @@ FORM = '"NAME=SOURCE:WEIGHT,NAME=SOURCE:WEIGHT"'
 
 @dataclass(frozen=True)
 class Corpus:
-    """A corpus of a mixture.
+    """A corpus of a problem.
 
     Attributes:
-        name: of letters, digits, "_" and "-"; part of its files' names.
+        name: of letters, digits, "_" and "-"; part of its files' names. "" is the only one of its problem.
         source: its own `--data_source`.
         weight: the share of training examples that come from it is `weight` / the sum of all weights. `None`
             leaves that to the sizes of the corpora.
@@ -52,6 +50,29 @@ class Corpus:
     limit: int = 0
     languages: tuple[str, str] | None = None
     swapped: bool = False
+
+    def files_name(self, problem: str) -> str:
+        """Returns the name that begins the names of the corpus's files."""
+        return f"{problem}.{self.name}" if self.name else problem
+
+    def source_name(self, name: str) -> str:
+        """Returns the name of a source of that name with the changes that the corpus makes to it."""
+        changes = [
+            f"tag {self.tag}" if self.tag else "",
+            f"first {self.limit} pairs of train" if self.limit else "",
+            "source and target swapped" if self.swapped else "",
+        ]
+        return ", ".join([name, *filter(None, changes)])
+
+    def counts(self, source: Source) -> dict[str, int]:
+        """Returns the number of the corpus's pairs of each split of its source; see `Source.counts`."""
+        counts = source.counts()
+        return counts | ({TRAIN: min(counts[TRAIN], self.limit)} if self.limit else {})
+
+    def rows(self, source: Rows) -> Rows:
+        """Returns the rows of the corpus, given those of its source."""
+        rows = Swapped(source) if self.swapped else source
+        return Tagged(rows, self.tag) if self.tag else rows
 
 
 @dataclass(frozen=True)
@@ -74,7 +95,7 @@ class Mixture:
             raise T2TError("it lists no corpora")
         names = Counter(corpus.name for corpus in self.corpora)
         for corpus in self.corpora:
-            if not NAME.fullmatch(corpus.name):
+            if not (NAME.fullmatch(corpus.name) or self.is_single):
                 raise T2TError(f"corpus {corpus.name!r}: a name consists of letters, digits, _ and -")
             if names[corpus.name] > 1:
                 raise T2TError(f"corpus {corpus.name!r} is listed {names[corpus.name]} times: name each once")
@@ -93,6 +114,11 @@ class Mixture:
             raise T2TError("it has weights and a temperature, which determines weights: give one of them")
 
     @property
+    def is_single(self) -> bool:
+        """True if it is one source, without a name."""
+        return [corpus.name for corpus in self.corpora] == [""]
+
+    @property
     def tags(self) -> list[str]:
         """The tags of the corpora, each once."""
         return list(dict.fromkeys(corpus.tag for corpus in self.corpora if corpus.tag))
@@ -109,74 +135,6 @@ class Mixture:
         return {corpus.name: examples[corpus.name] ** (1 / self.temperature) for corpus in self.corpora}
 
 
-class CorpusSource(Source):
-    """A corpus of a mixture: the pairs of another source, with a tag, swapped, or the first of train only.
-
-    Its dev split may be missing.
-    """
-
-    optional = ("dev", "test")
-    wrapped: Source
-
-    def __init__(self, wrapped: Source, corpus: Corpus) -> None:
-        wrapped.optional = self.optional
-        self.wrapped, self._corpus = wrapped, corpus
-        self.kind = wrapped.kind
-        changes = [
-            f"tag {corpus.tag}" if corpus.tag else "",
-            f"first {corpus.limit} pairs of train" if corpus.limit else "",
-            "source and target swapped" if corpus.swapped else "",
-        ]
-        self.name = ", ".join([wrapped.name, *filter(None, changes)])
-        languages = wrapped.source_lang, wrapped.target_lang
-        self.source_lang, self.target_lang = reversed(languages) if corpus.swapped else languages
-
-    def splits(self) -> tuple[str, ...]:
-        return self.wrapped.splits()
-
-    def count(self, split: str) -> int:
-        count = self.wrapped.count(split)
-        return min(count, self._corpus.limit) if self._corpus.limit and split == SPLITS[0] else count
-
-    def pairs(self, split: str, start: int, stop: int) -> Iterator[tuple[str, str]]:
-        for source, target in read_pairs(self.wrapped, split, start, stop):
-            inputs, targets = (target, source) if self._corpus.swapped else (source, target)
-            yield (tagged([inputs], self._corpus.tag)[0] if self._corpus.tag else inputs), targets
-
-    def weights(self, start: int, stop: int) -> Iterator[float] | None:
-        return self.wrapped.weights(start, stop)
-
-    def alignments(self, split: str, start: int, stop: int) -> Iterator[str] | None:
-        lines = self.wrapped.alignments(split, start, stop)
-        return None if lines is None else self.change_alignments(lines)
-
-    def change_alignments(self, lines: Iterable[str]) -> Iterator[str]:
-        """Changes alignments of the wrapped source's pairs as `pairs` changes these."""
-        tags = len(self._corpus.tag.split())
-        return (_changed(line, self._corpus.swapped, tags) for line in lines)
-
-    def files(self) -> list[Path]:
-        return self.wrapped.files()
-
-    def version(self) -> str:
-        return self.wrapped.version()
-
-    def download_note(self) -> str:
-        return self.wrapped.download_note()
-
-    def check(self) -> None:
-        self.wrapped.check()
-
-    def close(self) -> None:
-        self.wrapped.close()
-
-
-def _changed(line: str, swapped: bool, tags: int) -> str:
-    """Returns an alignment with source and target swapped, and after as many words before the source."""
-    pairs = (link[::-1] if swapped else link for link in parse_pharaoh(line).possible)
-    return format_pharaoh((source + tags, target) for source, target in pairs)
-
-
 def is_mixture(data_source: str) -> bool:
     """Returns whether a `--data_source` lists corpora; the name of an existing folder does not."""
     if data_source.endswith(SUFFIXES):
@@ -186,11 +144,13 @@ def is_mixture(data_source: str) -> bool:
 
 
 def parse(data_source: str) -> Mixture:
-    """Parses a `--data_source` that lists corpora.
+    """Parses a `--data_source`; one that does not list corpora is a single one of the name "".
 
     Raises:
         T2TError: it is not a valid list, or its YAML file is missing or not valid.
     """
+    if not is_mixture(data_source):
+        return Mixture((Corpus("", data_source),))
     path = Path(data_source).expanduser()
     try:
         return _load(path) if data_source.endswith(SUFFIXES) else _parse_list(data_source)

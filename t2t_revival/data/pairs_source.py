@@ -12,9 +12,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from t2t_revival.data.base_source import REQUIRED, SPLITS, Source, pair_fault
 from t2t_revival.data.indexed_file import INDEX_STEP, IndexedFile, numbered_lines
-from t2t_revival.data.source_checks import REQUIRED, pair_fault
-from t2t_revival.data.sources import SPLITS, Source
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.files import atomic_write
 from t2t_revival.utils.source_code import place_of

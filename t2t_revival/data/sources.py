@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 
 from t2t_revival import sample_corpus
-from t2t_revival.data.base_source import SPLITS, Source, choices_for
+from t2t_revival.data.base_source import SPLITS, TRAIN, Row, Source, choices_for
 from t2t_revival.data.indexed_file import IndexedFile, index_text, plain_or_packed, text_lines, unpack
 from t2t_revival.data.library_sources import HuggingFaceSource, TfdsSource
 from t2t_revival.data.word_alignment import check_links, format_pharaoh, parse_pharaoh
@@ -112,8 +112,15 @@ class FolderSource(Source):
         source_lines, target_lines = (text_lines(side, start, stop) for side in self._sides[split])
         yield from zip(source_lines, target_lines, strict=True)
 
-    def weights(self, start: int, stop: int) -> Iterator[float] | None:
-        return None if self._weights is None else map(float, text_lines(self._weights, start, stop))
+    def rows(self, split: str, start: int, stop: int) -> Iterator[Row]:
+        rows = super().rows(split, start, stop)
+        if split != TRAIN or self._weights is None:
+            return rows
+        lines = text_lines(self._weights, start, stop)
+        return (row._replace(weight=float(line)) for row, line in zip(rows, lines, strict=True))
+
+    def has_weights(self) -> bool:
+        return self._weights is not None
 
     def alignments(self, split: str, start: int, stop: int) -> Iterator[str] | None:
         file = self._alignments.get(split)

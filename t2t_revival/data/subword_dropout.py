@@ -56,7 +56,7 @@ def sample(pairs: Pairs, keys: np.ndarray, splits: tuple[Splits, Splits], hparam
         _sample_block(Pairs(*(_part(side, begin) for side in pairs)), keys[begin:], splits, survival, hparams)
         for begin in range(0, len(keys), BLOCK)
     ]
-    return Pairs(*map(_joined, zip(*blocks, strict=True)))
+    return Pairs(*map(Side.joined, zip(*blocks, strict=True)))
 
 
 def _survival(splits: Splits, hparams: HParams) -> np.ndarray:
@@ -67,11 +67,6 @@ def _survival(splits: Splits, hparams: HParams) -> np.ndarray:
 def _part(side: Side, begin: int) -> Side:
     offsets = side.offsets[begin : begin + BLOCK + 1]
     return Side(side.ids[offsets[0] : offsets[-1]], offsets - offsets[0])
-
-
-def _joined(parts: Sequence[Side]) -> Side:
-    lengths = [np.zeros(1, np.int64), *(part.lengths for part in parts)]
-    return Side(np.concatenate([part.ids for part in parts]), np.cumsum(np.concatenate(lengths)))
 
 
 def _sample_block(

@@ -20,20 +20,21 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
-from itertools import compress, islice
+from itertools import islice
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
 from t2t_revival import registry
-from t2t_revival.data.cleaning import KEPT, count_dropped, has_empty_side, rule_numbers
+from t2t_revival.data.adapters import origin
+from t2t_revival.data.base_source import Rows
+from t2t_revival.data.cleaning import has_empty_side
 from t2t_revival.data.example_format import encode_example
 from t2t_revival.data.metadata import SplitCounts
-from t2t_revival.data.numbered_pairs import read_numbered
 from t2t_revival.data.records import shard_name, write_shard
-from t2t_revival.data.sources import Source
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.sentencepiece import EOS
+from t2t_revival.data.word_alignment import parse_pharaoh, token_links
 from t2t_revival.errors import T2TError
 from t2t_revival.utils import checked_json
 from t2t_revival.utils.child_process import follow_parent, without_main_script
@@ -56,8 +57,6 @@ class ShardTask:
     shards: int
     start: int
     stop: int
-    alignments: Path | None = None  # of the words of the split's pairs, a line for each
-    rules: Path | None = None  # which drop pairs, one byte for each of the split; see `data.cleaning`
 
     @property
     def file_name(self) -> str:
@@ -88,31 +87,31 @@ class Folders:
 
 @dataclass(frozen=True)
 class WorkerContext:
-    """A worker's source, vocabularies, folders and callback."""
+    """A worker's rows, vocabularies, folders and callback."""
 
-    source: Source
+    rows: Rows
     vocabularies: Vocabularies
     folders: Folders
     on_encoded: Callable[[int], None]  # called with a number of encoded pairs; may raise StoppedError
 
 
 @dataclass(frozen=True)
-class PackedSource:
-    """A pickled source, and the user's package that must be imported before it is unpickled."""
+class PackedRows:
+    """Pickled rows of a source, and the user's package that must be imported before they are unpickled."""
 
     usr_dir: str | None
     content: bytes
 
     @classmethod
-    def of(cls, source: Source) -> PackedSource:
-        """Pickles a source; raises T2TError if it cannot be pickled, for example because of an open file."""
-        origin = type(source.wrapped or source)
-        module = origin.__module__
+    def of(cls, rows: Rows) -> PackedRows:
+        """Pickles rows; raises T2TError if they cannot be pickled, for example because of an open file."""
+        source = type(origin(rows))
+        module = source.__module__
         try:
-            content = pickle.dumps(source)
+            content = pickle.dumps(rows)
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             raise T2TError(
-                f"{module}.{origin.__name__}: cannot be pickled for the processes that make shards "
+                f"{module}.{source.__name__}: cannot be pickled for the processes that make shards "
                 f"({error}); keep names and numbers in it, and open files in `pairs`"
             ) from error
         return cls(registry.usr_dir(module.partition(".")[0]), content)
@@ -127,8 +126,8 @@ class PackedSource:
             'class to a module of its own, or generate data under `if __name__ == "__main__":`;'
         )
 
-    def open(self) -> Source:
-        """Unpickles the source, after importing the user's package that it is of."""
+    def open(self) -> Rows:
+        """Unpickles the rows, after importing the user's package that their source is of."""
         if self.usr_dir and Path(self.usr_dir).name not in sys.modules:
             registry.import_usr_dir(self.usr_dir)
         return pickle.loads(self.content)
@@ -153,7 +152,7 @@ class SharedCounter:
             self.pairs.value += pairs
 
 
-ShardRunner = Callable[[list[ShardTask], Source, Vocabularies, Folders, Callable[[int], None]], None]
+ShardRunner = Callable[[list[ShardTask], Rows, Vocabularies, Folders, Callable[[int], None]], None]
 """Makes shards; called as `make_shards`."""
 
 _worker_context: Callable[[], WorkerContext]
@@ -161,7 +160,7 @@ _worker_context: Callable[[], WorkerContext]
 
 def make_shards(
     tasks: list[ShardTask],
-    source: Source,
+    rows: Rows,
     vocabularies: Vocabularies,
     folders: Folders,
     on_pairs: Callable[[int], None],
@@ -179,10 +178,10 @@ def make_shards(
     counter = SharedCounter(processes.Event(), processes.Value("q", 0))
     if workers > 1:
         paths = [vocabulary.path for vocabulary in vocabularies.all]
-        start = (PackedSource.of(source), paths, folders, counter)
+        start = (PackedRows.of(rows), paths, folders, counter)
         _run_pool(tasks, start, workers, processes, lambda: on_pairs(counter.pairs.value))
         return
-    context = WorkerContext(source, vocabularies, folders, counter)
+    context = WorkerContext(rows, vocabularies, folders, counter)
     for task in tasks:
         make_shard(task, context)
         on_pairs(counter.pairs.value)
@@ -195,7 +194,7 @@ def cores() -> int:
 
 def _run_pool(
     tasks: list[ShardTask],
-    start: tuple[PackedSource, list[Path], Folders, SharedCounter],
+    start: tuple[PackedRows, list[Path], Folders, SharedCounter],
     workers: int,
     processes: Any,
     on_poll: Callable[[], None],
@@ -258,14 +257,14 @@ def _interruptions_blocked() -> Iterator[None]:
 
 
 def _start_worker(
-    source: PackedSource, vocabularies: list[Path], folders: Folders, counter: SharedCounter
+    rows: PackedRows, vocabularies: list[Path], folders: Folders, counter: SharedCounter
 ) -> None:
     """Prepares a worker process, which leaves signals to its parent and ends with it."""
     global _worker_context
     follow_parent()
     # Opened by the first task, whose error reaches the parent; an error here would only break the pool.
     _worker_context = cache(
-        lambda: WorkerContext(source.open(), Vocabularies.open(vocabularies), folders, counter)
+        lambda: WorkerContext(rows.open(), Vocabularies.open(vocabularies), folders, counter)
     )
 
 
@@ -293,24 +292,26 @@ def make_shard(task: ShardTask, context: WorkerContext) -> None:
 def _encode(task: ShardTask, context: WorkerContext, examples: list[bytes]) -> SplitCounts:
     """Appends the serialised examples of a task to `examples` and returns their counts."""
     lengths: Counter[int] = Counter()
-    source_tokens = target_tokens = 0
-    rules = rule_numbers(task.rules, task.start, task.stop)
-    to_keep = (rule == KEPT for rule in rules)
-    numbered = read_numbered(context.source, task.split, (task.start, task.stop), task.alignments)
-    while chunk := list(islice(numbered, CHUNK)):
-        kept = [one for one in compress(chunk, to_keep) if not has_empty_side(*one.pair)]
+    source_tokens = target_tokens = read = 0
+    rows = context.rows.rows(task.split, task.start, task.stop)
+    while chunk := list(islice(rows, CHUNK)):
+        kept = [row for row in chunk if not has_empty_side(row.source, row.target)]
         sides = (
-            vocabulary.encode_batch([one.pair[side] for one in kept])
+            vocabulary.encode_batch([row[side] for row in kept])  # type: ignore[misc]
             for side, vocabulary in enumerate(context.vocabularies)
         )
-        for inputs, targets, one in zip(*sides, kept, strict=True):
-            links = one.token_links(context.vocabularies, inputs, targets)
-            examples.append(encode_example([*inputs, EOS], [*targets, EOS], one.weight, links))
+        for inputs, targets, row in zip(*sides, kept, strict=True):
+            links = None
+            if row.alignment is not None:
+                links = token_links(
+                    parse_pharaoh(row.alignment).possible, context.vocabularies, row[:2], (inputs, targets)
+                )
+            examples.append(encode_example([*inputs, EOS], [*targets, EOS], row.weight, links))
             source_tokens += len(inputs) + 1
             target_tokens += len(targets) + 1
             lengths[max(len(inputs), len(targets)) + 1] += 1
+        read += len(chunk)
         context.on_encoded(len(chunk))
-    cleaned = count_dropped(rules)
-    skipped = task.pairs - len(examples) - sum(cleaned.values())
+    context.on_encoded(task.pairs - read)  # of which cleaning drops
     by_length = dict(sorted(lengths.items()))
-    return SplitCounts(len(examples), skipped, source_tokens, target_tokens, by_length, cleaned=cleaned)
+    return SplitCounts(len(examples), task.pairs - len(examples), source_tokens, target_tokens, by_length)

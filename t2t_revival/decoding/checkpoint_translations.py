@@ -17,7 +17,7 @@ from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.outputs import part_file, to_bytes
 from t2t_revival.decoding.resumable import OnNote, OnProgress, ignore_note, translate_lines
 from t2t_revival.errors import T2TError
-from t2t_revival.training.run import Run
+from t2t_revival.model_folder import ModelFolder
 from t2t_revival.utils import checked_json
 from t2t_revival.utils.files import exclusive_lock, writing
 
@@ -33,7 +33,7 @@ class CheckpointTranslations:
     """Translations of one text, one file for each checkpoint.
 
     Attributes:
-        model_dir: output_dir of the training.
+        model: folder of the training.
         folder: of the translations; made if missing.
         lines: the text.
         name: its file, for warnings and errors.
@@ -47,13 +47,14 @@ class CheckpointTranslations:
         T2TError: the options ask for more than one translation on a line.
 
     Example:
-        translations = CheckpointTranslations(Path("out"), Path("out/translations"), lines, "dev.en", options)
+        model, folder = ModelFolder(Path("out")), Path("out/translations")
+        translations = CheckpointTranslations(model, folder, lines, "dev.en", options)
         with translations.open():
-            for checkpoint in list_checkpoints(Path("out")):
+            for checkpoint in list_checkpoints(model.path):
                 translations.translate(checkpoint)
     """
 
-    model_dir: Path
+    model: ModelFolder
     folder: Path
     lines: list[str]
     name: str
@@ -63,7 +64,6 @@ class CheckpointTranslations:
     on_note: OnNote = ignore_note
 
     def __post_init__(self) -> None:
-        self._run = Run.load(self.model_dir)
         self._translator: Translator | None = None
         for name in NOT_PLAIN:
             if getattr(self.options, name):
@@ -88,7 +88,7 @@ class CheckpointTranslations:
 
     def path(self, checkpoint: Checkpoint) -> Path:
         """The file of a checkpoint's translation."""
-        return self.folder / f"{self._run.problem}-{checkpoint.step}"
+        return self.folder / f"{self.model.run.problem}-{checkpoint.step}"
 
     def translate(self, checkpoint: Checkpoint) -> Path:
         """Translates the text with a checkpoint; the file gets the checkpoint's modification time.
@@ -121,7 +121,7 @@ class CheckpointTranslations:
 
         if self._translator is None:
             self._translator = Translator.load(
-                self.model_dir,
+                self.model.path,
                 str(checkpoint.path),
                 self.options,
                 self.num_parallel_batches(),
@@ -137,11 +137,11 @@ class CheckpointTranslations:
 
         The file gets the time at which the training began, from which TensorBoard counts the time of BLEU.
         """
-        path = self.folder / f"{self._run.problem}-flags.json"
+        path = self.folder / f"{self.model.run.problem}-flags.json"
         origin = self._origin()
         if not path.exists():
             checked_json.save(path, origin)
-            time = (self.model_dir / self._run.vocabulary).stat().st_mtime_ns
+            time = (self.model.path / self.model.run.vocabulary).stat().st_mtime_ns
             os.utime(path, ns=(time, time))
             return
         stored = checked_json.load(path, f"remove it, or {ANOTHER}")
@@ -156,4 +156,4 @@ class CheckpointTranslations:
         for name in (*NOT_PLAIN, "batch_size"):
             del options[name]
         source = hashlib.sha256(to_bytes(self.lines)).hexdigest()
-        return {"model_dir": str(self.model_dir.resolve()), "source": f"sha256:{source}", **options}
+        return {"model_dir": str(self.model.path.resolve()), "source": f"sha256:{source}", **options}

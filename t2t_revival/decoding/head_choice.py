@@ -12,8 +12,8 @@ from t2t_revival.decoding.alignment_heads import FILE_NAME, AlignmentHeads
 from t2t_revival.decoding.resumable import OnNote
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import command_line
+from t2t_revival.model_folder import ModelFolder
 from t2t_revival.problems.problem import DEV, TRAIN
-from t2t_revival.training.run import Run, data_of_model, find_data
 from t2t_revival.utils.files import check_writable
 
 if TYPE_CHECKING:
@@ -27,33 +27,32 @@ class HeadChoice:
     """A choice as `t2t-align --choose_heads` makes it, which is still to be made.
 
     Attributes:
-        output_dir: folder of the training, in which the heads are stored if it can be written.
+        folder: of the training, in which the heads are stored if it can be written.
         pairs: of dev.
         shards: of train, from which translations of pieces are learned.
     """
 
-    output_dir: Path
+    folder: ModelFolder
     pairs: list[Pair]
     shards: SplitData
 
     @classmethod
     def plan(
-        cls, output_dir: Path, run: Run, problem: Text2TextProblem | None, data_dir: str | Path | None
+        cls, folder: ModelFolder, problem: Text2TextProblem | None, data_dir: str | Path | None
     ) -> HeadChoice:
-        """Finds the data; `data_dir` is as in `find_data`.
+        """Finds the data; `data_dir` is as in `ModelFolder.own_data`.
 
         Raises:
             T2TError: there is none to choose heads by.
         """
         try:
             if problem is None:
-                raise T2TError(f"the problem {run.problem} is not registered: give --t2t_usr_dir")
-            folder = find_data(problem, run, output_dir, data_dir)
-            data_of_model(problem, run, output_dir, folder)
-            pairs = list(islice(problem.references(DEV, folder), MAX_CHOOSING))
-            return cls(output_dir, pairs, problem.shards(TRAIN, folder))
+                raise T2TError(f"the problem {folder.run.problem} is not registered: give --t2t_usr_dir")
+            found = folder.own_data(problem, data_dir)
+            pairs = list(islice(problem.references(DEV, found), MAX_CHOOSING))
+            return cls(folder, pairs, problem.shards(TRAIN, found))
         except T2TError as error:
-            raise _impossible(output_dir, error) from error
+            raise _impossible(folder.path, error) from error
 
     def make(self, translator: Translator, is_given: bool, on_note: OnNote) -> AlignmentHeads:
         """Chooses heads of a model, stores them, and says so in a line.
@@ -64,20 +63,20 @@ class HeadChoice:
             T2TError: the pairs do not show which heads align.
         """
         fault = "the checkpoint is a given one" if is_given else self._fault()
-        place = f"this run only: {fault}" if fault else str(self.output_dir / FILE_NAME)
+        place = f"this run only: {fault}" if fault else str(self.folder.path / FILE_NAME)
         on_note(f"choosing the heads that align words, by {len(self.pairs):,} pairs of dev, for {place}")
         try:
             choice = choose_without_gold(translator, self.pairs, self.shards)
         except T2TError as error:
-            raise _impossible(self.output_dir, error) from error
+            raise _impossible(self.folder.path, error) from error
         if not fault:
-            choice.save(self.output_dir, len(self.pairs), lexical=True)
+            choice.save(self.folder.path, len(self.pairs), lexical=True)
         return choice.heads
 
     def _fault(self) -> str:
         """Returns why the folder cannot be written; "" where it can."""
         try:
-            check_writable(self.output_dir)
+            check_writable(self.folder.path)
         except T2TError as error:
             return str(error)
         return ""

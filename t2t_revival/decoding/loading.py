@@ -19,7 +19,7 @@ from t2t_revival.decoding.options import FLOAT32, INT8, TENSORFLOW, DecodeHParam
 from t2t_revival.decoding.preprocessor import find_problem
 from t2t_revival.decoding.resumable import OnNote
 from t2t_revival.decoding.translations import Translations, data_warning
-from t2t_revival.training.run import Run, load_hparams, load_vocabularies
+from t2t_revival.model_folder import ModelFolder
 from t2t_revival.utils.forks import start_computing
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 def load(
     translator_class: type[Translator],
-    folder: Path,
+    folder: ModelFolder,
     checkpoint: str | None,
     decode_hparams: str | DecodeHParams,
     num_parallel_batches: int,
@@ -41,27 +41,26 @@ def load(
 ) -> Translator:
     """Loads a trained model; see `Translator.load`."""
     check_engine(engine, precision, num_parallel_batches)
-    run = Run.load(folder)
     options = decode_hparams
     if not isinstance(options, DecodeHParams):
-        options = DecodeHParams.parse(options, run.decode_hparams)
+        options = DecodeHParams.parse(options, folder.run.decode_hparams)
         if warning := options.batch_size_warning:
             warnings.warn(warning, stacklevel=3)
     engines.check_options(engine, options, precision)
-    hparams, vocabularies = load_hparams(folder), load_vocabularies(folder)
-    translations = Translations.load(folder, vocabularies.fingerprint) if options.has_shortlist else None
-    problem = find_problem(run.problem, options)
+    hparams, vocabularies = folder.hparams, folder.vocabularies
+    translations = Translations.load(folder.path, vocabularies.fingerprint) if options.has_shortlist else None
+    problem = find_problem(folder.run.problem, options)
     heads, choice = None, None
     if options.aligns and engine == TENSORFLOW:
         all_heads(hparams).check(hparams)
-        heads = AlignmentHeads.find(folder, hparams)
-        choice = None if heads else HeadChoice.plan(folder, run, problem, data_dir)
+        heads = AlignmentHeads.find(folder.path, hparams)
+        choice = None if heads else HeadChoice.plan(folder, problem, data_dir)
     settings = options, precision, num_parallel_batches, on_note, translations
     if engine == TENSORFLOW:
         start_computing()
 
     def read() -> tuple[engines.Model, Checkpoint]:
-        selected = select_checkpoint(folder, checkpoint, on_damaged)
+        selected = select_checkpoint(folder.path, checkpoint, on_damaged)
         model = engines.new_model(engine, hparams, vocabularies, *settings)
         engines.load_weights(model, selected)
         return model, selected
@@ -69,7 +68,7 @@ def load(
     model, selected = taking_next(read, checkpoint, on_damaged)
     if translations:
         with suppress(CheckpointNotFoundError):  # replaced after it was loaded
-            if note := data_warning(translations, folder, trained_on(selected.path)):
+            if note := data_warning(translations, folder.path, trained_on(selected.path)):
                 on_note(note)
     if choice:
         plain = replace(options, alignments="", markup="")
@@ -88,5 +87,8 @@ def load(
         target_vocabulary=vocabularies.targets,
         alignment_heads=heads,
     )
-    translator.checkpoint, translator.find_heads = selected, partial(AlignmentHeads.find, folder, hparams)
+    translator.checkpoint, translator.find_heads = (
+        selected,
+        partial(AlignmentHeads.find, folder.path, hparams),
+    )
     return translator

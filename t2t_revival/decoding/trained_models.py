@@ -10,7 +10,7 @@ from t2t_revival.checkpoints.directory import Checkpoint, OnDamaged
 from t2t_revival.checkpoints.selection import NAMES, select_checkpoint
 from t2t_revival.decoding.options import FLOAT32, INT8, PROBABILITIES, DecodeHParams
 from t2t_revival.errors import T2TError
-from t2t_revival.training.run import Run
+from t2t_revival.model_folder import ModelFolder
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 
 class TrainedModel(NamedTuple):
-    """A trained model: the output_dir of its training, and one of its checkpoints."""
+    """A trained model: the folder of its training, and one of its checkpoints."""
 
-    output_dir: Path
+    folder: ModelFolder
     checkpoint: Checkpoint
 
     @property
@@ -29,14 +29,21 @@ class TrainedModel(NamedTuple):
         average = "average " if self.checkpoint.averaged else ""
         return f"{average}{self.checkpoint.name}"
 
+    @classmethod
+    def select(
+        cls, folder: ModelFolder, checkpoint: str | None = None, on_damaged: OnDamaged | None = None
+    ) -> TrainedModel:
+        """Returns the model of a folder with the checkpoint of `select_checkpoint`; raises as that."""
+        return cls(folder, select_checkpoint(folder.path, checkpoint, on_damaged))
+
 
 def open_models(
     folders: Sequence[Path],
     flag: str,
     checkpoint: str | None = None,
     on_damaged: OnDamaged | None = None,
-) -> tuple[list[TrainedModel], Run]:
-    """Selects the checkpoints of models that are decoded together; also returns the run of the first.
+) -> list[TrainedModel]:
+    """Selects the checkpoints of models that are decoded together.
 
     Args:
         folders: their output_dirs, at least one.
@@ -47,21 +54,21 @@ def open_models(
     Raises:
         T2TError: a folder holds no trained model, or one of another problem or vocabulary than the first.
     """
-    runs = [Run.load(folder) for folder in folders]
-    for folder, run in zip(folders, runs, strict=True):
+    opened = [ModelFolder(path) for path in folders]
+    expected = opened[0].run
+    for folder in opened:
         for what, own, first in (
-            ("a model of " + run.problem, run.problem, runs[0].problem),
-            ("another vocabulary", run.fingerprints, runs[0].fingerprints),
+            ("a model of " + folder.run.problem, folder.run.problem, expected.problem),
+            ("another vocabulary", folder.run.fingerprints, expected.fingerprints),
         ):
             if own != first:
                 raise T2TError(
-                    f"--{flag}: {folder} has {what}, unlike {folders[0]}: models that are decoded together "
-                    "need the same problem and vocabulary"
+                    f"--{flag}: {folder.path} has {what}, unlike {folders[0]}: models that are decoded "
+                    "together need the same problem and vocabulary"
                 )
     if checkpoint and len(folders) > 1 and checkpoint not in NAMES:
         raise T2TError(f"--checkpoint={checkpoint} is of one model: for several give {' or '.join(NAMES)}")
-    checkpoints = (select_checkpoint(folder, checkpoint, on_damaged) for folder in folders)
-    return [TrainedModel(*pair) for pair in zip(folders, checkpoints, strict=True)], runs[0]
+    return [TrainedModel.select(folder, checkpoint, on_damaged) for folder in opened]
 
 
 def load_translator(
@@ -96,7 +103,7 @@ def load_translator(
         engine["precision"] = FLOAT32
     loaded = [
         Translator.load(
-            one.output_dir,
+            one.folder.path,
             str(one.checkpoint.path),
             options,
             num_parallel_batches,

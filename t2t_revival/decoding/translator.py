@@ -36,6 +36,7 @@ from t2t_revival.decoding.resumable import NO_HEADS, OF_ENSEMBLE, OnNote, ignore
 from t2t_revival.decoding.term_check import TermCheck
 from t2t_revival.decoding.translations import Translations
 from t2t_revival.errors import LineError, T2TError
+from t2t_revival.model_folder import ModelFolder
 from t2t_revival.utils.blank import is_blank
 from t2t_revival.utils.files import path_of
 from t2t_revival.utils.forks import check_not_forked
@@ -154,7 +155,8 @@ class Translator:
                 the precision; or as `start_computing`.
         """
         settings = checkpoint, decode_hparams, num_parallel_batches, precision, constant_weights
-        return load(cls, path_of(output_dir, "output_dir"), *settings, on_damaged, engine, on_note, data_dir)
+        folder = ModelFolder(path_of(output_dir, "output_dir"))
+        return load(cls, folder, *settings, on_damaged, engine, on_note, data_dir)
 
     def load_checkpoint(self, checkpoint: Checkpoint) -> None:
         """Loads the weights of another checkpoint of the same training; not with `constant_weights`.

@@ -218,7 +218,7 @@ def option_values(options: DecodeHParams, models: Sequence[TrainedModel], finger
     for name in (*NOT_PLAIN, "batch_size"):
         del values[name]
     if options.has_shortlist:
-        values["translations"] = Translations.load(models[0].output_dir, fingerprint).digest
+        values["translations"] = Translations.load(models[0].folder.path, fingerprint).digest
     return values
 
 

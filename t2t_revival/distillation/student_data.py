@@ -12,7 +12,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from t2t_revival.data.config import DataConfig, DataSpec
-from t2t_revival.data.generation import OnProgress, generate
+from t2t_revival.data.corpus_generation import OnProgress
+from t2t_revival.data.generation import generate
 from t2t_revival.data.metadata import Metadata, metadata_path
 from t2t_revival.data.origin_check import check_origins
 from t2t_revival.data.sources import FolderSource
@@ -60,8 +61,10 @@ def make_student_data(
                 name=metadata.name,
                 config=DataConfig(str(text), vocab_file=tuple(vocab_files)),
                 default_source=str(text),
-                make_source=lambda name, tmp_dir: FolderSource(name, *_languages(metadata), tmp_dir),
-                default_vocab_size=lambda source: 0,
+                make_source=lambda corpus, tmp_dir: FolderSource(
+                    corpus.source, *_languages(metadata), tmp_dir
+                ),
+                default_vocab_size=lambda kind, pairs: 0,
             )
             generate(spec, data_dir, None, progress)
     return checked_json.load(text / "counts.json", f"restore a copy, or {ANOTHER}")

@@ -22,7 +22,7 @@ from t2t_revival.curve_files import lower_is_better
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.checkpoint_scores import Evaluation, Evaluations, settings_fingerprint
 from t2t_revival.evaluation.decoded import tokenizer_setting
-from t2t_revival.training.run import Run, data_of_model
+from t2t_revival.model_folder import ModelFolder
 
 if TYPE_CHECKING:
     from t2t_revival.evaluation.decoded import Metric
@@ -36,9 +36,8 @@ ScoreCheckpoint = Callable[[Path], tuple["Scores", list[str]]]  # `CheckpointSco
 
 
 def evaluation_settings(
+    folder: ModelFolder,
     problem: Text2TextProblem,
-    run: Run,
-    output_dir: Path,
     split: str,
     data_dir: Path,
     decoded_sentences: int,
@@ -49,14 +48,14 @@ def evaluation_settings(
     `engine` names the engine that decodes, and its precision; it is empty for TensorFlow in float32.
 
     Raises:
-        T2TError: the data has another vocabulary than the model, or the split is missing or corrupt.
+        T2TError: the split is missing or corrupt.
     """
-    metadata = data_of_model(problem, run, output_dir, data_dir)
+    metadata = problem.metadata(data_dir)
     problem.shards(split, data_dir)
     return settings_fingerprint(
         data=dataclasses.asdict(metadata.splits[split]),
         source=metadata.source,
-        decode_hparams=run.decode_hparams,
+        decode_hparams=folder.run.decode_hparams,
         decoded_sentences=decoded_sentences,
         **({"engine": engine} if engine else {}),
         **tokenizer_setting(problem),

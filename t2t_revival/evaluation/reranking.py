@@ -11,15 +11,15 @@ import numpy as np
 
 from t2t_revival import registry
 from t2t_revival.checkpoints.directory import OnDamaged
-from t2t_revival.checkpoints.selection import NAMES, select_checkpoint
+from t2t_revival.checkpoints.selection import NAMES
 from t2t_revival.decoding.batching import DecodingProgress
 from t2t_revival.decoding.resumable import NOT_FINITE, OnNote, OnProgress, ignore_note
 from t2t_revival.decoding.trained_models import TrainedModel
 from t2t_revival.errors import LineError, T2TError
 from t2t_revival.evaluation.bleu_tuning import Table, Tuned, bleu_statistics, tune
 from t2t_revival.evaluation.nbest import NBest
+from t2t_revival.model_folder import ModelFolder
 from t2t_revival.problems.text_problems import Text2TextProblem
-from t2t_revival.training.run import Run
 from t2t_revival.utils import checked_json
 
 if TYPE_CHECKING:
@@ -35,14 +35,17 @@ class RescoringModel(NamedTuple):
     """A model that scores candidates.
 
     Attributes:
-        model: its output_dir and checkpoint.
-        problem: its problem's name.
+        model: its folder and checkpoint.
         reverse: whether it translates back: it scores the source given the candidate.
     """
 
     model: TrainedModel
-    problem: str
     reverse: bool
+
+    @property
+    def problem(self) -> str:
+        """The name of its problem."""
+        return self.model.folder.run.problem
 
     @property
     def name(self) -> str:
@@ -72,13 +75,12 @@ def open_models(
         raise T2TError("there are no models to score with: give their output_dirs")
     if checkpoint not in (None, "", *NAMES):
         raise T2TError(f"--checkpoint={checkpoint} must be {', '.join(NAMES)}: it is of each scorer")
-    runs = [Run.load(folder) for folder in folders]
-    lists = problem or runs[0].problem.removesuffix(registry.REVERSED)
+    models = [ModelFolder(path) for path in folders]
+    lists = problem or models[0].run.problem.removesuffix(registry.REVERSED)
     opened = []
-    for folder, run in zip(folders, runs, strict=True):
-        reverse = _is_reverse(run.problem, lists, folder)
-        model = TrainedModel(folder, select_checkpoint(folder, checkpoint, on_damaged))
-        opened.append(RescoringModel(model, run.problem, reverse))
+    for model in models:
+        reverse = _is_reverse(model.run.problem, lists, model.path)
+        opened.append(RescoringModel(TrainedModel.select(model, checkpoint, on_damaged), reverse))
     names = [one.name for one in opened]
     for folder, name in zip(folders, names, strict=True):
         if names.count(name) > 1:

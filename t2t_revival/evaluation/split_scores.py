@@ -22,9 +22,9 @@ from t2t_revival.decoding.translator import Translator
 from t2t_revival.evaluation.decoded import metric_for
 from t2t_revival.hparams import HParams
 from t2t_revival.model import Transformer
+from t2t_revival.model_folder import ModelFolder
 from t2t_revival.problems.text_problems import Text2TextProblem
 from t2t_revival.training.events import Scores
-from t2t_revival.training.run import Run, load_hparams, load_vocabularies
 from t2t_revival.utils.jax_program import JaxProgram
 
 
@@ -155,18 +155,18 @@ class SplitScores:
 
 
 class CheckpointScores:
-    """`SplitScores` of the checkpoints of the training in `output_dir`, in float32; arguments as there.
+    """`SplitScores` of the checkpoints of the training in `folder`, in float32; arguments as there.
 
     `load_decoder` loads a checkpoint's file on another engine, or in another precision, which then decodes;
     `None` decodes with the model itself in float32.
 
     Raises:
-        T2TError: as `SplitScores`; there is no trained model in output_dir.
+        T2TError: as `SplitScores`; there is no trained model in the folder.
     """
 
     def __init__(
         self,
-        output_dir: Path,
+        folder: ModelFolder,
         problem: Text2TextProblem,
         split: str,
         data_dir: Path,
@@ -175,8 +175,8 @@ class CheckpointScores:
         load_decoder: Callable[[str], Translator] | None = None,
     ) -> None:
         self._load_decoder = load_decoder
-        options = DecodeHParams.parse("", Run.load(output_dir).decode_hparams)
-        hparams, vocabularies = load_hparams(output_dir), load_vocabularies(output_dir)
+        options = DecodeHParams.parse("", folder.run.decode_hparams)
+        hparams, vocabularies = folder.hparams, folder.vocabularies
         self._scores = SplitScores(
             problem, split, data_dir, hparams, vocabularies, options, decoded_sentences, num_parallel_batches
         )

@@ -12,10 +12,10 @@ from t2t_revival import curve_files, registry
 from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
+from t2t_revival.model_folder import ModelFolder
 from t2t_revival.problems.problem import DEV, TEST
 from t2t_revival.problems.text_problems import Text2TextProblem
 from t2t_revival.reproduction.scales import Scale
-from t2t_revival.training.run import Run
 from t2t_revival.utils.files import text_lines
 
 Flags = Mapping[str, object]
@@ -128,7 +128,7 @@ class Runs:
         data = text_problem(problem)
         if not data.has_data(self.data_dir):
             return
-        if data.vocabulary(self.data_dir).fingerprint != Run.load(output_dir).fingerprint:
+        if data.vocabulary(self.data_dir).fingerprint != ModelFolder(output_dir).run.fingerprint:
             raise T2TError(
                 f"{output_dir} was trained with another vocabulary than {self.data_dir} has: {NEW_FOLDER}"
             )

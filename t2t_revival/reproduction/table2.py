@@ -17,6 +17,7 @@ from t2t_revival.errors import T2TError, did_you_mean
 from t2t_revival.evaluation.bleu import sacrebleu_score
 from t2t_revival.evaluation.checkpoint_scores import settings_fingerprint
 from t2t_revival.hparams import HParams
+from t2t_revival.model_folder import ModelFolder
 from t2t_revival.reproduction.result_table import Cell, ResultTable
 from t2t_revival.reproduction.runs import Decoded, Runs, text_problem
 from t2t_revival.reproduction.training_flops import (
@@ -26,7 +27,6 @@ from t2t_revival.reproduction.training_flops import (
     sustained_rate,
     training_flops,
 )
-from t2t_revival.training.run import Run, load_hparams, load_vocabularies
 from t2t_revival.training.state import Seen
 from t2t_revival.utils.csv_table import CsvTable
 from t2t_revival.visualization.png import png_figure
@@ -178,7 +178,8 @@ def _system_row(system: System, kept: Kept, on_message: OnMessage) -> list[Cell]
 def _run_row(
     output_dir: Path, decoded: Decoded, rate: float, kept: Kept, on_message: OnMessage
 ) -> list[Cell]:
-    run, hparams = Run.load(output_dir), load_hparams(output_dir)
+    folder = ModelFolder(output_dir)
+    run, hparams = folder.run, folder.hparams
 
     def on_unusable(error: Unusable) -> None:
         on_message(ignored_checkpoint(error))
@@ -189,7 +190,7 @@ def _run_row(
 
     checkpoint, seen, devices = taking_next(read, on_removed=on_unusable)
     on_message(f"{output_dir}: counting its FLOPs")
-    counted = _flops_of_training(kept, hparams, load_vocabularies(output_dir).targets.size, seen)
+    counted = _flops_of_training(kept, hparams, folder.vocabularies.targets.size, seen)
     hours = seen.seconds / 3600
     by_time = flops_by_time(hours, devices, rate)
     name = f"{output_dir.name}: {run.problem}, {run.hparams_set}"

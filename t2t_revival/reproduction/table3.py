@@ -11,10 +11,10 @@ from t2t_revival import registry
 from t2t_revival.errors import T2TError, did_you_mean
 from t2t_revival.evaluation import significance
 from t2t_revival.evaluation.significance import Compared
+from t2t_revival.model_folder import ModelFolder
 from t2t_revival.problems.problem import DEV
 from t2t_revival.reproduction.result_table import Cell, ResultTable, draw_dots
 from t2t_revival.reproduction.runs import TRANSLATION, Runs, dev_perplexity
-from t2t_revival.training.run import load_hparams, load_vocabularies
 
 BASE, BIG = "base", "big"
 LIKE_BASE = 65.0  # millions of parameters, where the paper leaves the cell empty
@@ -233,7 +233,8 @@ def _findings(results: dict[str, RowResult]) -> ResultTable:
 def _count_parameters(output_dir: Path) -> int:
     from t2t_revival.model import Transformer
 
-    hparams, vocabularies = load_hparams(output_dir), load_vocabularies(output_dir)
+    folder = ModelFolder(output_dir)
+    hparams, vocabularies = folder.hparams, folder.vocabularies
     target_size = vocabularies.target_size
     return Transformer(hparams, vocabularies.inputs.size, target_vocab_size=target_size).count_params()
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel, Field
@@ -15,10 +14,10 @@ from t2t_revival.data.vocabulary.spans import Span
 from t2t_revival.decoding.model_tags import check_tag, known_tags
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.checkpoint_scores import dev_score
+from t2t_revival.model_folder import ModelFolder
 from t2t_revival.server.requests import RequestBody
 from t2t_revival.server.translate import Options, Text
 from t2t_revival.serving.signatures import WITH_OPTIONS, WITH_SAMPLING
-from t2t_revival.training.run import Run
 from t2t_revival.visualization.attention import compute_attention
 from t2t_revival.visualization.attention_page import page
 from t2t_revival.visualization.explanation import Explanation, explain
@@ -169,15 +168,14 @@ class Inspector:
 
     Args:
         translator: the model, which stays in memory beside its export.
-        output_dir: the training's folder.
+        folder: of the training.
 
     Attributes:
         translator: the model.
     """
 
-    def __init__(self, translator: Translator, output_dir: Path) -> None:
-        self.translator, self._output_dir = translator, output_dir
-        self._run = Run.load(output_dir)
+    def __init__(self, translator: Translator, folder: ModelFolder) -> None:
+        self.translator, self._folder = translator, folder
 
     @property
     def tags(self) -> list[str]:
@@ -205,18 +203,18 @@ class Inspector:
         """Returns the page of t2t-attention for an output in the model's form."""
         problem, output = self.translator.problem, asked.output
         target = problem.encode_target(output) if problem and output is not None else output
-        title = f"{self._run.problem}, {self._run.hparams_set}, step {self.training.step:,}"
+        title = f"{self._folder.run.problem}, {self._folder.run.hparams_set}, step {self.training.step:,}"
         return page(compute_attention(self.translator, self._tagged(asked), target), title)
 
     @cached_property
     def training(self) -> Training:
         """The training, as its folder describes it when first asked."""
         assert self.translator.checkpoint
-        rows = read_curve(self._output_dir, DEV)
+        rows = read_curve(self._folder.path, DEV)
         metric = next((name for name in SCORES if any(name in row for row in rows)), "")
         return Training(
-            problem=self._run.problem,
-            hparams_set=self._run.hparams_set,
+            problem=self._folder.run.problem,
+            hparams_set=self._folder.run.hparams_set,
             step=self.translator.checkpoint.step,
             parameters=self.translator.model.count_params(),
             score=self._score(),
@@ -228,7 +226,7 @@ class Inspector:
         """Returns the score of the checkpoint; `None` without one, or where its files are gone or corrupt."""
         assert self.translator.checkpoint
         try:
-            found = dev_score(self._output_dir, self.translator.checkpoint.path)
+            found = dev_score(self._folder.path, self.translator.checkpoint.path)
         except (T2TError, OSError):
             return None
         return Score(name=SCORES.get(found[0], found[0]), value=found[1]) if found else None

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from t2t_revival.checkpoints.directory import list_checkpoints
 from t2t_revival.checkpoints.file import fingerprint
 from t2t_revival.errors import T2TError
-from t2t_revival.training.run import FILE_NAME as RUN_FILE
+from t2t_revival.model_folder import ModelFolder
 from t2t_revival.utils import checked_json
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def save_origin(translator: Translator, version: Path) -> None:
     if translator.checkpoint is None:  # weights that are no checkpoint's
         return
     paths = [one.path.absolute() for one in (translator.checkpoint, *translator.more_checkpoints)]
-    output_dir = next((folder for folder in paths[0].parents if (folder / RUN_FILE).exists()), None)
+    output_dir = next((folder for folder in paths[0].parents if ModelFolder(folder).has_run), None)
     origin = {
         "checkpoints": {str(path): fingerprint(path) for path in paths},
         "output_dir": str(output_dir or ""),

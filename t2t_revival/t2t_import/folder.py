@@ -15,8 +15,8 @@ from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.hparams.hparams import ABOUT
 from t2t_revival.hparams.hparams import FILE_NAME as HPARAMS_FILE
+from t2t_revival.model_folder import RUN_FILE
 from t2t_revival.t2t_names import LANGUAGES, problem_here
-from t2t_revival.training.run import FILE_NAME
 from t2t_revival.utils import checked_json
 
 FLAGS = "flags.txt"
@@ -84,7 +84,7 @@ def t2t_checkpoint(path: Path) -> Path | None:
         prefix = path.with_name(FILE_SUFFIX.sub("", path.name))
         return prefix if index_file(prefix).is_file() else None
     steps = [int(match[1]) for file in path.iterdir() if (match := INDEX.fullmatch(file.name))]
-    if not steps or (path / FILE_NAME).exists():
+    if not steps or (path / RUN_FILE).exists():
         return None
     return path if (path / STATE).is_file() else path / f"model.ckpt-{max(steps)}"
 

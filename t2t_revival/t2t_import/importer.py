@@ -15,6 +15,7 @@ from t2t_revival.data.vocabulary.text_encoder import SUBWORDS
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.hparams.hparams import FILE_NAME as HPARAMS_FILE
+from t2t_revival.model_folder import RUN_FILE, ModelFolder, Run
 from t2t_revival.t2t_import.folder import T2TS, T2TSettings, vocab_files
 from t2t_revival.t2t_import.variables import (
     T2TCheckpoint,
@@ -25,7 +26,6 @@ from t2t_revival.t2t_import.variables import (
 )
 from t2t_revival.t2t_names import registered_name
 from t2t_revival.training.compile import build_model, compile_model
-from t2t_revival.training.run import FILE_NAME, Run, check_place, save_run
 from t2t_revival.training.state import TrainingState
 from t2t_revival.utils.files import atomic_write, check_file_name
 
@@ -66,16 +66,14 @@ class ImportResult:
     """An imported model.
 
     Attributes:
-        run: content of run.json.
-        hparams: content of hparams.json.
+        folder: its files.
         step: number of updates of the training.
         parameters: number of parameters.
         vocab_sizes: numbers of ids by vocabulary file, padding included.
         notes: one line for each setting that could not be imported.
     """
 
-    run: Run
-    hparams: HParams
+    folder: ModelFolder
     step: int
     parameters: int
     vocab_sizes: dict[str, int]
@@ -118,7 +116,7 @@ def import_checkpoint(source: ImportSource, output_dir: Path) -> ImportResult:
     paddings = [_padding(*pair, settings.vocab_divisor) for pair in zip(vocabularies, rows, strict=True)]
     hparams_set = source.hparams_set or nearest_set(hparams, settings.flags.get("hparams_set", ""))
     registry.hparams(hparams_set)
-    check_place(output_dir, problem.name, hparams_set)
+    folder = ModelFolder.prepare(output_dir, problem.name, hparams_set, hparams)
     model = build_model(hparams, rows[0], target_vocab_size=rows[1] if separate else None)
     compile_model(model, hparams)  # as the trainer's, with Adam's moments
     variables = {v.path.removeprefix(SCOPE): v for v in model.trainable_variables}
@@ -140,9 +138,9 @@ def import_checkpoint(source: ImportSource, output_dir: Path) -> ImportResult:
         target_vocabulary=targets.path.name if separate else "",
         target_fingerprint=targets.fingerprint if separate else "",
     )
-    save_run(output_dir, run, hparams, *(copy.path for copy in copies))
+    folder.save(run, hparams, *(copy.path for copy in copies))
     named = {copy.path.name: copy.size for copy in copies}
-    return ImportResult(run, hparams, checkpoint.step, model.count_params(), named, notes)
+    return ImportResult(folder, checkpoint.step, model.count_params(), named, notes)
 
 
 def _save(model: Any, step: int, output_dir: Path) -> None:
@@ -153,7 +151,7 @@ def _save(model: Any, step: int, output_dir: Path) -> None:
 
 
 def _check_free(output_dir: Path) -> None:
-    names = (FILE_NAME, HPARAMS_FILE, "checkpoint")
+    names = (RUN_FILE, HPARAMS_FILE, "checkpoint")
     existing = [name for name in names if (output_dir / name).exists()]
     existing += [checkpoint.path.name for checkpoint in checkpoints.list_checkpoints(output_dir)]
     if existing:

@@ -20,12 +20,12 @@ from t2t_revival.data.records import SplitData
 from t2t_revival.data.vocabulary.splits import Splits
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
+from t2t_revival.model_folder import ModelFolder
 from t2t_revival.training.compile import build_model, compile_model
 from t2t_revival.training.engines.engine import Engine, accumulation
 from t2t_revival.training.events import EARLY, NoteEvent, OnEvent, Scores, ignore_event
 from t2t_revival.training.model import TrainingTransformer
 from t2t_revival.training.monitor import Evaluate, Monitor
-from t2t_revival.training.run import lacks_evaluation, nothing_left
 from t2t_revival.training.run_config import RunConfig
 from t2t_revival.training.state import DivergedError, Fingerprints, Progress, Seen, TrainingState
 from t2t_revival.utils.keras_hooks import set_random_seed
@@ -80,7 +80,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Trainer:
-    """A training in an output_dir, whose `output_dir_lock` the caller must hold.
+    """A training in an output_dir, whose lock the caller must hold.
 
     Attributes:
         data: training data.
@@ -121,7 +121,7 @@ class Trainer:
         start, train = self._resume(model), data.fingerprints.train
         scores_first = bool(engine.all_reduce_max(self._lacks_scores(start.step)))
         if start.step >= hparams.train_steps and not scores_first:
-            raise nothing_left(config.output_dir, start.step, hparams.train_steps)
+            raise ModelFolder(config.output_dir).nothing_left(start.step, hparams.train_steps)
         is_other_data = start.was_trained_on_other_data(train)
         batches = TrainingBatches(
             data.shards,
@@ -204,7 +204,7 @@ class Trainer:
             start = _load_latest(model, output_dir, self.on_event)
         step = self.engine.all_reduce_max(start.step)
         if warm_start := self.config.warm_start:
-            unused = [f"weights of {output_dir}, not of {warm_start.output_dir}: the run has begun"]
+            unused = [f"weights of {output_dir}, not of {warm_start.folder.path}: the run has begun"]
             for note in unused if step else warm_start.assign_to(model):
                 self.on_event(NoteEvent(note))
         if step == start.step:
@@ -215,8 +215,8 @@ class Trainer:
     def _lacks_scores(self, step: int) -> bool:
         """Returns whether this process must evaluate the checkpoint of a step before it trains."""
         config = self.config
-        return bool(self.evaluate and self.engine.chief) and lacks_evaluation(
-            config.output_dir, step, self.hparams.train_steps, config.eval_frequency
+        return bool(self.evaluate and self.engine.chief) and ModelFolder(config.output_dir).lacks_evaluation(
+            step, self.hparams.train_steps, config.eval_frequency
         )
 
 

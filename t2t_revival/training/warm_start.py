@@ -24,7 +24,7 @@ from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.extension import extends
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
-from t2t_revival.training.run import FILE_NAME, Run, load_hparams, load_vocabularies
+from t2t_revival.model_folder import ModelFolder, Run
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,7 +37,7 @@ class WarmStart:
     """Another training's checkpoint.
 
     Attributes:
-        output_dir: of the other training.
+        folder: of the other training.
         checkpoint: with whose weights, or their moving averages, the new training starts.
         partial: whether only the weights that fit are taken.
         new_pieces: for the vocabulary, or the inputs' and the targets', the ids of the other training's that
@@ -45,7 +45,7 @@ class WarmStart:
         asked: a folder of checkpoints or a file in place of the training's own choice.
     """
 
-    output_dir: Path
+    folder: ModelFolder
     checkpoint: Checkpoint
     partial: bool = False
     new_pieces: tuple[list[list[int]], ...] = ()
@@ -61,16 +61,11 @@ class WarmStart:
             T2TError: there is no trained model, or no checkpoint.
         """
         path = path.expanduser().absolute()
-        folder = next((place for place in (path, *path.parents[:2]) if (place / FILE_NAME).exists()), None)
+        folder = next((place for place in map(ModelFolder, (path, *path.parents[:2])) if place.has_run), None)
         if folder is None:
             raise T2TError(f"--warm_start_from={path}: not the output_dir of a training, nor a file in one")
-        asked = None if path == folder else str(path)
-        return cls(folder, select_checkpoint(folder, asked, on_damaged), partial, asked=asked)
-
-    @property
-    def vocabularies(self) -> list[Path]:
-        """The vocabulary of the other training, or both, in the order of its data."""
-        return Run.load(self.output_dir).vocabulary_files(self.output_dir)
+        asked = None if path == folder.path else str(path)
+        return cls(folder, select_checkpoint(folder.path, asked, on_damaged), partial, asked=asked)
 
     def check(self, problem: str, hparams: HParams) -> None:
         """Checks, before data is made, that the other model can become one of a problem with these hparams.
@@ -78,12 +73,12 @@ class WarmStart:
         Raises:
             T2TError: its outputs are of another kind, or its architecture is another one.
         """
-        other, where = Run.load(self.output_dir).problem, f"--warm_start_from={self.output_dir}"
+        other, where = self.folder.run.problem, f"--warm_start_from={self.folder.path}"
         if other != problem and other in registry.list_problems():
             kinds = [registry.problem(name).eval_metrics() for name in (other, problem)]
             if kinds[0] != kinds[1]:
                 raise T2TError(f"{where}: a model of {other} cannot become one of {problem}")
-        before, now = load_hparams(self.output_dir).architecture(), hparams.architecture()
+        before, now = self.folder.hparams.architecture(), hparams.architecture()
         differences = [
             f"{name}={before[name]}, not {now[name]}" for name in now if before.get(name) != now[name]
         ]
@@ -99,13 +94,13 @@ class WarmStart:
         Raises:
             T2TError: a vocabulary is another one.
         """
-        if Run.load(self.output_dir).fingerprints == run.fingerprints:
+        if self.folder.run.fingerprints == run.fingerprints:
             return self
-        older = load_vocabularies(self.output_dir)
+        older = self.folder.vocabularies
         pairs = list(zip(vocabularies.all, older.all, strict=False))
         if vocabularies.separate != older.separate or not all(extends(*pair) for pair in pairs):
             raise T2TError(
-                f"--warm_start_from={self.output_dir}: that model has another vocabulary than the data in "
+                f"--warm_start_from={self.folder.path}: that model has another vocabulary than the data in "
                 f"{run.data_dir}: give another --data_dir; t2t-trainer makes data with that vocabulary"
             )
         return replace(
@@ -124,7 +119,7 @@ class WarmStart:
         import numpy as np
 
         notes: list[str] = []
-        again = iter(partial(select_checkpoint, self.output_dir, self.asked), None)
+        again = iter(partial(select_checkpoint, self.folder.path, self.asked), None)
         choices = chain([self.checkpoint], again)
 
         def read() -> tuple[Path, dict[str, np.ndarray], dict]:

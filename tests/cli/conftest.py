@@ -9,7 +9,7 @@ import pytest
 from t2t_revival import HParams, Transformer, registry
 from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.cli import exporter
-from t2t_revival.training.run import Run, save_run
+from t2t_revival.model_folder import ModelFolder, Run
 from tests.support.copy_task import shared_models
 
 SMALL = HParams(num_hidden_layers=1, hidden_size=8, filter_size=8, num_heads=2, max_length=30)
@@ -69,7 +69,7 @@ def trained(tmp_path_factory):
     vocabulary = problem.vocabulary(data)
     name = vocabulary.path.name
     run = Run("translate_ende", "tiny", str(data), name, vocabulary.fingerprint, {"beam_size": 2})
-    save_run(root / "out", run, SMALL, vocabulary.path)
+    ModelFolder(root / "out").save(run, SMALL, vocabulary.path)
     assert vocabulary.size == VOCAB
     _write_checkpoint(root / "out", 7)
     made = _contents(root)

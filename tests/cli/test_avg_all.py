@@ -5,7 +5,7 @@ import pytest
 
 from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.cli import avg_all
-from t2t_revival.training.run import Run
+from t2t_revival.model_folder import Run
 from t2t_revival.utils.files import exclusive_lock
 from tests.cli.conftest import failure
 

@@ -6,7 +6,7 @@ import shlex
 import pytest
 
 from t2t_revival.cli import back_translate, datagen
-from t2t_revival.training.run import Run
+from t2t_revival.model_folder import Run
 from tests.support.command_lines import last_of_each
 
 LINES = ["the dog sees 3 houses", "", "the cat", "dog " * 40, "houses"]

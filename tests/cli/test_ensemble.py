@@ -40,12 +40,12 @@ def test_a_file_is_decoded_as_by_one(folders, tmp_path, capsys):
     ]
     assert decoder.main(["t2t-decoder", *flags]) == 0
     assert "(an ensemble of 2)" in capsys.readouterr().err
-    together = load_translator(open_models(folders, "ensemble")[0])
+    together = load_translator(open_models(folders, "ensemble"))
     found = (tmp_path / "out.de").read_text().splitlines()
     assert found == texts(together)
     assert found not in [texts(Translator.load(folder)) for folder in folders]
     assert [one.step for one in (together.checkpoint, *together.more_checkpoints)] == [7, 9]
-    by_logarithms = load_translator(open_models(folders, "ensemble")[0], mean="logarithms")
+    by_logarithms = load_translator(open_models(folders, "ensemble"), mean="logarithms")
     origins = [resumable.origin_of(one, "texts", LINES) for one in (together, by_logarithms)]
     assert origins[0] != origins[1], "an interrupted run is not resumed with another mean"
     assert origins[0]["checkpoint"].count(" with weights ") == 2
@@ -56,5 +56,5 @@ def test_it_is_one_exported_model(folders, tmp_path, capsys):
     asked = [flag(folders), f"--export_dir={tmp_path / 'export'}"]
     assert exporter.main(["t2t-exporter", *asked]) == 0
     found = FolderModel(tmp_path / "export").predict(DEFAULT, {"inputs": LINES})
-    together = load_translator(open_models(folders, "ensemble")[0])
+    together = load_translator(open_models(folders, "ensemble"))
     assert [row[0].decode() for row in found["outputs"]] == texts(together)

@@ -13,7 +13,7 @@ from t2t_revival.cli import eval as eval_command
 from t2t_revival.cli.support import command
 from t2t_revival.evaluation import split_scores
 from t2t_revival.evaluation.bleu import sacrebleu_score
-from t2t_revival.training.run import Run, load_hparams, load_vocabulary
+from t2t_revival.model_folder import ModelFolder, Run
 from tests.cli.conftest import failure
 
 
@@ -66,7 +66,7 @@ def test_scores_are_those_of_the_model(out, capsys, write_checkpoint):
     assert steps(text) == [7, 9]
     row = {name: float(table(out)[1][name]) for name in ("loss", "perplexity", "accuracy", "bleu")}
 
-    vocabulary, hparams = load_vocabulary(out), load_hparams(out)
+    vocabulary, hparams = ModelFolder(out).vocabularies.inputs, ModelFolder(out).hparams
     model = Transformer(hparams, vocabulary.size)
     checkpoints.restore_weights(model, out / "model.ckpt-9.npz")
     pairs = list(registry.problem("translate_ende").references("dev", Run.load(out).data_dir))

@@ -12,8 +12,8 @@ from nltk.tree import Tree
 from t2t_revival import HParams, Transformer, registry
 from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.cli import decoder, exporter, query_server
+from t2t_revival.model_folder import ModelFolder, Run
 from t2t_revival.parsing.token_flags import token_flags
-from t2t_revival.training.run import Run, save_run
 from tests.support.commands import run
 from tests.support.processes import start_command
 
@@ -49,7 +49,7 @@ def trained(tmp_path_factory):
     options = {**problem.decode_hparams(), "beam_size": 2, "extra_length": 8}
     name = vocabulary.path.name
     settings = Run("parse_wsj", "parsing_small", str(root / "data"), name, vocabulary.fingerprint, options)
-    save_run(root / "out", settings, SMALL, vocabulary.path)
+    ModelFolder(root / "out").save(settings, SMALL, vocabulary.path)
     keras.utils.set_random_seed(1)
     model = Transformer(SMALL, vocabulary.size)
     assert model.deterministic_attention is not None

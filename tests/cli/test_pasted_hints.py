@@ -10,7 +10,7 @@ import pytest
 
 from t2t_revival.cli import decoder, exporter
 from t2t_revival.data import records
-from t2t_revival.training.run import Run
+from t2t_revival.model_folder import Run
 
 SMALL = "--hparams=hidden_size=8,filter_size=8,num_heads=2,num_hidden_layers=1,batch_size=256"
 HINT = re.compile(r"(?:next: |^|run |: )(t2t-[a-z-]+ --.*)$", re.MULTILINE)

@@ -6,7 +6,7 @@ import pytest
 
 from t2t_revival import Translator, registry
 from t2t_revival.cli import eval as eval_command
-from t2t_revival.training.run import Run
+from t2t_revival.model_folder import Run
 
 
 @pytest.mark.slow

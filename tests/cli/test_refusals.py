@@ -24,7 +24,7 @@ from typing import NamedTuple
 import pytest
 
 from t2t_revival import registry
-from t2t_revival.training.run import Run
+from t2t_revival.model_folder import Run
 from tests.cli.conftest import SMALL
 from tests.support.processes import run_command
 

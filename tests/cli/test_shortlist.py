@@ -4,7 +4,7 @@ import pytest
 
 from t2t_revival.cli import decoder, shortlist
 from t2t_revival.decoding.translations import FILE_NAME, Translations
-from t2t_revival.training.run import load_vocabulary
+from t2t_revival.model_folder import ModelFolder
 
 
 @pytest.mark.slow
@@ -14,7 +14,7 @@ def test_a_learned_shortlist_is_used(out, capsys):
     said = capsys.readouterr()
     assert said.out.startswith(f"learned from 40 pairs: {out / FILE_NAME}\ndev: ")
     assert f"next: t2t-decoder --output_dir={out} --decode_hparams=shortlist=on\n" in said.out
-    vocabulary = load_vocabulary(out)
+    vocabulary = ModelFolder(out).vocabularies.inputs
     found = Translations.load(out, vocabulary.fingerprint)
     assert found.best.shape == (vocabulary.size, 4)
     assert found.frequent.shape == (7,)

@@ -15,8 +15,7 @@ from t2t_revival.checkpoints.selection import select_checkpoint
 from t2t_revival.cli import avg_all
 from t2t_revival.curve_files import DEV, TRAIN, read_curve, read_segments
 from t2t_revival.evaluation.checkpoint_scores import dev_score
-from t2t_revival.training.lock import output_dir_lock
-from t2t_revival.training.run import Run, load_hparams
+from t2t_revival.model_folder import ModelFolder, Run
 from tests.cli.conftest import failure
 from tests.cli.trainer_command import SMALL, train
 from tests.support.line_corpus import write_corpus
@@ -57,7 +56,7 @@ def average(out, *flags):
 def test_data_is_made_and_a_run_can_be_used_from_its_folder_alone(run, data):
     assert (data / "translate_ende-train-00000-of-00010").exists()
     assert [c.step for c in checkpoints.list_checkpoints(run)] == [2, 4]
-    assert load_hparams(run).hidden_size == 16
+    assert ModelFolder(run).hparams.hidden_size == 16
     assert Run.load(run).problem == "translate_ende"
     assert (run / Run.load(run).vocabulary).exists()
     assert (run / "learning_curve.png").stat().st_size > 5000
@@ -170,11 +169,11 @@ def test_a_run_goes_on_with_its_own_hparams_before_a_damaged_checkpoint(data, ou
     assert f"warning: {path}: corrupt checkpoint" in capsys.readouterr().err
     assert path.with_name(f"{path.name}.damaged").exists()
     assert [c.step for c in checkpoints.list_checkpoints(out)] == [2, 6]
-    assert load_hparams(out).hidden_size == 16
+    assert ModelFolder(out).hparams.hidden_size == 16
 
 
 def test_a_second_trainer_is_refused_and_a_reader_is_not(data, out, capsys):
-    with output_dir_lock(out):
+    with ModelFolder(out).lock():
         error = failure(capsys, train(data, out, "--train_steps=9"))
         assert f"{out} is in use by another t2t-trainer" in error
         assert average(out, "--n=1") == 0

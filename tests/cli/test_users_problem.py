@@ -6,7 +6,7 @@ import pytest
 
 from t2t_revival.cli import avg_all, datagen, decoder, translate_all
 from t2t_revival.data import workers
-from t2t_revival.training.run import Run
+from t2t_revival.model_folder import Run
 
 SHOUTED = """
 from t2t_revival import registry

@@ -6,7 +6,7 @@ import pytest
 
 from t2t_revival.checkpoints.directory import list_checkpoints, load_weights
 from t2t_revival.data.vocabulary.extension import extends
-from t2t_revival.training.run import Run, load_hparams, load_vocabulary
+from t2t_revival.model_folder import ModelFolder, Run
 from tests.cli.conftest import failure
 from tests.cli.trainer_command import SMALL, train
 from tests.support.line_corpus import write_corpus
@@ -40,7 +40,7 @@ def test_a_model_is_adapted_with_its_own_vocabulary(general, talks, tmp_path, ca
     assert f"starting with the weights of {newest} (step 4)\n" in said
     assert re.search("step 1/4 ", said)
     assert Run.load(out).fingerprint == Run.load(general).fingerprint
-    assert load_hparams(out).freeze == "encoder/"
+    assert ModelFolder(out).hparams.freeze == "encoder/"
     before, after = (load_weights(list_checkpoints(run)[-1].path)[0] for run in (general, out))
     changed = {name for name, array in before.items() if (array != after[name]).any()}
     assert changed
@@ -72,7 +72,7 @@ def test_new_words_get_pieces_of_their_own(general, talks, tmp_path, capsys):
     adapt = [data, out, talks, f"--warm_start_from={general}", "--update_vocab"]
     assert train(*adapt) == 0
     said = capsys.readouterr().err
-    old, new = load_vocabulary(general), load_vocabulary(out)
+    old, new = ModelFolder(general).vocabularies.inputs, ModelFolder(out).vocabularies.inputs
     assert f"(step 4), {new.size - old.size:,} new pieces\n" in said
     assert extends(new, old)
     assert "▁danken" in new.pieces

@@ -196,7 +196,7 @@ def begun(whole_corpus, tmp_path):
 
 
 def worker(files, corpus, vocabulary):
-    packed = workers.PackedSource.of(source(str(corpus), "en", "de"))
+    packed = workers.PackedRows.of(source(str(corpus), "en", "de"))
     return beam.MakeShard(files, packed, [vocabulary])
 
 

@@ -14,7 +14,7 @@ from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
 from t2t_revival.decoding import resumable
 from t2t_revival.decoding.converted_model import FOLDER, MODEL, ORIGIN, UNFINISHED
 from t2t_revival.decoding.translations import Translations
-from t2t_revival.training.run import Run, save_run
+from t2t_revival.model_folder import ModelFolder, Run
 
 ctranslate2 = pytest.importorskip("ctranslate2")
 
@@ -32,7 +32,7 @@ def write_checkpoint(folder, step):
 def write_run(folder, vocabulary, hparams=HPARAMS):
     path, options = vocabulary.path, {"beam_size": 3, "extra_length": 4}
     run = Run("translate_ende", "tiny", "", path.name, vocabulary.fingerprint, options)
-    save_run(folder, run, hparams, path)
+    ModelFolder(folder).save(run, hparams, path)
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 from t2t_revival.decoding.ctranslate2_format import write_ctranslate2
-from t2t_revival.training.run import Run, save_run
+from t2t_revival.model_folder import ModelFolder, Run
 from t2t_revival.visualization.attention import compute_attention
 
 CHINESE = ["老狗看见一只小猫。", "小鸟跟着黑马。", "孩子找到鸟。"] * 9
@@ -37,7 +37,7 @@ def out(vocabulary: Vocabulary, chinese: Vocabulary, tmp_path_factory: pytest.Te
     folder = tmp_path_factory.mktemp("out")
     names = [(each.path.name, each.fingerprint) for each in (vocabulary, chinese)]
     run = Run("translate_ende", "tiny", "data", *names[0], {"beam_size": 2, "extra_length": 4}, *names[1])
-    save_run(folder, run, HPARAMS, vocabulary.path, chinese.path)
+    ModelFolder(folder).save(run, HPARAMS, vocabulary.path, chinese.path)
     arrays = checkpoints.model_arrays(model(vocabulary, chinese))
     checkpoints.save(folder / "model.ckpt-7.npz", arrays, {"step": 7})
     return folder

@@ -11,8 +11,8 @@ from t2t_revival import DecodeHParams, HParams, LineConstraints, T2TError, Trans
 from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.data.vocabulary import Vocabularies, Vocabulary
 from t2t_revival.decoding.translations import Translations
+from t2t_revival.model_folder import ModelFolder, Run
 from t2t_revival.serving.litert import MODEL, write_litert
-from t2t_revival.training.run import Run, save_run
 from tests.conftest import TEXT
 from tests.support.search_engines import engines
 from tests.support.searches import padded, search, trimmed
@@ -147,7 +147,7 @@ def test_ctranslate2(vocabulary, model, tmp_path, options):
     out, name = tmp_path / "out", vocabulary.path.name
     settings = {"beam_size": 2, "extra_length": EXTRA}
     run = Run("translate_ende", "tiny", "", name, vocabulary.fingerprint, settings)
-    save_run(out, run, SMALL, vocabulary.path)
+    ModelFolder(out).save(run, SMALL, vocabulary.path)
     checkpoints.save(out / "model.ckpt-1.npz", checkpoints.model_arrays(model), {"step": 1})
     best = np.full((vocabulary.size, 2), vocabulary.unknown, np.int32)
     frequent = np.arange(2, vocabulary.size, dtype=np.int32)

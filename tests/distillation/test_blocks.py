@@ -121,7 +121,7 @@ def test_another_model_is_refused(
 ) -> None:
     blocks, name = make("out"), "model" if kind == "corpus" else "teacher"
     finish(blocks, translator())
-    decoded_blocks.model_without_weights(teacher.output_dir, 2.0)
+    decoded_blocks.model_without_weights(teacher.folder.path, 2.0)
     with pytest.raises(T2TError, match=rf"holds outputs with {name}=model.ckpt-7.npz with weights .*, not "):
         blocks.decode(translator(), Shard())
 

@@ -76,7 +76,7 @@ def test_what_cannot_be_distilled(make_outputs: MakeOutputs) -> None:
 
 def test_outputs_depend_on_the_shortlist(make_outputs: MakeOutputs, translator: MakeTranslator) -> None:
     outputs = make_outputs(options=DecodeHParams(shortlist="on"))
-    folder, vocabulary = outputs.teachers[0].output_dir, translator().vocabulary
+    folder, vocabulary = outputs.teachers[0].folder.path, translator().vocabulary
     best = np.zeros((vocabulary.size, 1), np.int32)
     Translations(best, np.array([5], np.int32), vocabulary.fingerprint).save(folder)
     outputs.decode(translator(), Shard())

@@ -6,10 +6,10 @@ from types import SimpleNamespace
 import pytest
 
 from t2t_revival import HParams, T2TError, registry
+from t2t_revival.model_folder import Run
 from t2t_revival.reproduction.runs import TRANSLATION, Runs, dev_perplexity
 from t2t_revival.reproduction.scales import CPU
 from t2t_revival.reproduction.table3 import make_tables
-from t2t_revival.training.run import Run
 
 
 class FakeCommands:

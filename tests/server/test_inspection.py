@@ -9,8 +9,8 @@ from t2t_revival.checkpoints.directory import Checkpoint
 from t2t_revival.checkpoints.file import fingerprint
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 from t2t_revival.evaluation.checkpoint_scores import Evaluations
+from t2t_revival.model_folder import ModelFolder, Run
 from t2t_revival.server.inspection import MAX_POINTS, ExplainRequest, Inspector
-from t2t_revival.training.run import Run
 from t2t_revival.visualization.explanation import explain
 from tests.support.tiny_models import TINY
 
@@ -29,7 +29,7 @@ def translator(subwords_file, tmp_path):
 @pytest.fixture
 def inspector(translator, tmp_path):
     Run("translate_ende", "tiny", "data", "v.subwords", "fingerprint", {}).save(tmp_path)
-    return Inspector(translator, tmp_path)
+    return Inspector(translator, ModelFolder(tmp_path))
 
 
 def test_an_explanation_in_numbers_of_json(inspector, translator):

@@ -18,12 +18,12 @@ import tensorflow as tf
 from t2t_revival import HParams, RunConfig
 from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.cli.make_tf_configs import tf_configs
+from t2t_revival.model_folder import ModelFolder
 from t2t_revival.training import trainer
 from t2t_revival.training.engines import tensorflow_engine
 from t2t_revival.training.engines.engine import Engine
 from t2t_revival.training.engines.tensorflow_engine import TensorFlowEngine, make_strategy
 from t2t_revival.training.events import OnEvent, StepEvent, ignore_event
-from t2t_revival.training.lock import output_dir_lock
 from t2t_revival.training.monitor import Evaluate
 from t2t_revival.training.state import Fingerprints
 from t2t_revival.training.trainer import Result, Trainer, TrainingData, new_model
@@ -53,7 +53,7 @@ def train(
     """Runs a `Trainer` as an `Experiment` does: the chief holds the lock of output_dir."""
     engine = _engine(config)
     data = TrainingData(split_of(shards), vocab_size, fingerprints=fingerprints or Fingerprints())
-    with output_dir_lock(config.output_dir) if engine.chief else nullcontext():
+    with ModelFolder(config.output_dir).lock() if engine.chief else nullcontext():
         return Trainer(data, hparams, config, engine, evaluate, on_event).run()
 
 

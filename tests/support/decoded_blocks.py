@@ -13,6 +13,7 @@ from t2t_revival.checkpoints import directory, file
 from t2t_revival.decoding.trained_models import TrainedModel
 from t2t_revival.distillation.blocks import DecodedBlocks
 from t2t_revival.distillation.teacher_outputs import TeacherOutputs
+from t2t_revival.model_folder import ModelFolder
 
 SIZES = {"train": 10, "dev": 3, "test": 2}
 SOURCES = [f"the dog sees train{number} houses" for number in range(1, 10)]  # the first pair is too long
@@ -38,7 +39,7 @@ def model_without_weights(folder: Path, value: float = 1.0) -> TrainedModel:
     """A checkpoint of no model."""
     path = folder / "model.ckpt-7.npz"
     file.save(path, {"model/weight": np.full(3, value, np.float32)}, {"step": 7})
-    return TrainedModel(path.parent, directory.Checkpoint(7, False, path))
+    return TrainedModel(ModelFolder(path.parent), directory.Checkpoint(7, False, path))
 
 
 def teacher_outputs(

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from t2t_revival.cli import distill
-from t2t_revival.training.run import Run, load_hparams
+from t2t_revival.model_folder import ModelFolder, Run
 from t2t_revival.utils import checked_json
 from tests.support.commands import run
 from tests.support.killed_midway import killed_with_lines, on_one_core
@@ -83,7 +83,7 @@ def test_the_student_has_learned_the_outputs_of_the_decoder(place: Path, said: s
     assert checked_json.load(data.with_name("text") / "counts.json", "")["sources"] == 202
     assert Run.load(student).fingerprint == Run.load(place / "teacher").fingerprint
     assert Run.load(student).data_dir == str(data)
-    assert load_hparams(student).decoder_layers == 1
+    assert ModelFolder(student).hparams.decoder_layers == 1
     assert (student / "averaged" / "model.ckpt-4.npz").exists()
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from t2t_revival import Translator
-from t2t_revival.training.run import Run
+from t2t_revival.model_folder import Run
 from tests.support.commands import run
 
 pytestmark = pytest.mark.slow

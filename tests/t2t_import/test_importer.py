@@ -8,8 +8,8 @@ import pytest
 from t2t_revival import HParams, T2TError, Translator, registry
 from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
+from t2t_revival.model_folder import Run
 from t2t_revival.t2t_import.importer import ImportSource, import_checkpoint, nearest_set
-from t2t_revival.training.run import Run
 from tests.support.t2t_model import POST_NORM, QUERY, SEPARATE, imported, logits
 
 SOURCE = np.array([[5, 9, 3, 1, 0], [7, 2, 2, 8, 1]])
@@ -68,7 +68,7 @@ def test_files_in_output_dir(t2t, tmp_path, subwords_file):
     assert run.decode_hparams == {"beam_size": 4, "alpha": 0.6, "extra_length": 100}
     assert (tmp_path / "out" / run.vocabulary).read_bytes() == subwords_file.read_bytes()
     hparams = HParams.load(tmp_path / "out")
-    assert hparams == result.hparams
+    assert hparams == result.folder.hparams
     assert (hparams.pos, hparams.pre_norm, hparams.max_length) == ("timing", True, 20)
     assert (hparams.learning_rate_constant, hparams.optimizer_adam_beta2) == (0.5, 0.997)
     (checkpoint,) = checkpoints.list_checkpoints(tmp_path / "out")
@@ -106,7 +106,7 @@ def test_names_come_from_flags_txt(t2t, tmp_path, monkeypatch):
         f"--data_dir={data}\n--model=transformer\n--problem=translate_enfr_wmt8k\n--hparams_set=transformer_big\n"
         "--train_steps=250000\n--nogenerate_data\n"
     )
-    run = imported(tmp_path).run
+    run = imported(tmp_path).folder.run
     assert (run.problem, run.hparams_set) == ("translate_enfr", "transformer_big")
     assert HParams.load(tmp_path / "out").train_steps == 250_000
 
@@ -128,8 +128,8 @@ LEGACY, WARMUP = "constant*legacy", "constant*linear_warmup*rsqrt_decay*rsqrt_hi
 def test_settings_of_the_training(t2t, tmp_path, changes, schedule, constant, notes):
     t2t(changes)
     result = imported(tmp_path)
-    assert result.hparams.learning_rate_schedule == schedule
-    assert result.hparams.learning_rate_constant == constant
+    assert result.folder.hparams.learning_rate_schedule == schedule
+    assert result.folder.hparams.learning_rate_constant == constant
     assert len(result.notes) == notes
 
 
@@ -139,8 +139,8 @@ def test_flags_among_the_hparams_are_ignored(t2t, tmp_path):
     flags |= {"data_dir": "data", "model_dir": "out", "schedule": "continuous_train_and_eval"}
     t2t({**flags, "std_server_protocol": "grpc", "warm_start_from": None})
     result = imported(tmp_path)
-    assert (result.hparams.train_steps, result.notes) == (300_000, [])
-    assert result.hparams.average_checkpoints == 8, "as T2T's sets here"
+    assert (result.folder.hparams.train_steps, result.notes) == (300_000, [])
+    assert result.folder.hparams.average_checkpoints == 8, "as T2T's sets here"
 
 
 # hparams.json of tensor2tensor's own test_data/transformer_test_ckpt, where it differs from later versions'.
@@ -172,8 +172,11 @@ def test_a_checkpoint_of_an_older_version(t2t, tmp_path):
         "--problems=translate_ende_wmt8k\n--hparams_set=transformer_test\n--model=transformer\n--sync=False\n"
     )
     result = imported(tmp_path)
-    assert (result.run.problem, result.run.hparams_set) == ("translate_ende", "transformer_base_v2")
-    h = result.hparams
+    assert (result.folder.run.problem, result.folder.run.hparams_set) == (
+        "translate_ende",
+        "transformer_base_v2",
+    )
+    h = result.folder.hparams
     assert (h.learning_rate_schedule, h.learning_rate_constant) == ("constant*legacy", 2.0)
     found = Translator.load(tmp_path / "out").model({"inputs": SOURCE[1:], "targets": TARGETS[1:]})
     expected = logits(arrays, settings, SOURCE[1], TARGETS[1])
@@ -223,7 +226,7 @@ def test_a_reversed_problem_has_the_vocabulary_of_its_problem(t2t, tmp_path, sub
     t2t()
     (tmp_path / "t2t" / "vocab.other.64.subwords").touch()
     (tmp_path / "t2t" / "flags.txt").write_text("--problem=translate_ende_toy_rev\n")
-    run = imported(tmp_path).run
+    run = imported(tmp_path).folder.run
     assert (run.problem, run.vocabulary) == ("translate_ende_rev", subwords_file.name)
 
 
@@ -232,4 +235,4 @@ def test_several_vocabularies_need_a_choice(t2t, tmp_path, subwords_file):
     (tmp_path / "t2t" / "vocab.other.64.subwords").touch()
     with pytest.raises(T2TError, match="several vocabularies"):
         imported(tmp_path)
-    assert imported(tmp_path, vocab_files=[subwords_file]).run.vocabulary == subwords_file.name
+    assert imported(tmp_path, vocab_files=[subwords_file]).folder.run.vocabulary == subwords_file.name

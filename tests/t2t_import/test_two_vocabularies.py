@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from t2t_revival import HParams, T2TError, Translator
+from t2t_revival.model_folder import Run
 from t2t_revival.t2t_import.folder import import_command
-from t2t_revival.training.run import Run
 from tests.support.t2t_model import imported, logits, write
 
 EN, ZH = (f"vocab.translate_enzh_wmt8k.8192.subwords.{language}" for language in ("en", "zh"))
@@ -52,7 +52,7 @@ def test_ids_and_logits_are_t2ts(t2t: Callable, tmp_path: Path, known: dict[str,
     t2t()
     result = imported(tmp_path, **PROBLEM)
     run = Run.load(tmp_path / "out")
-    assert result.run == run
+    assert result.folder.run == run
     assert run.vocabulary == "vocab.translate_enzh_wmt8k.8192.en.subwords"
     assert run.target_vocabulary == "vocab.translate_enzh_wmt8k.8192.zh.subwords"
     assert result.vocab_sizes == {run.vocabulary: 52, run.target_vocabulary: 34}
@@ -122,7 +122,7 @@ def test_of_a_reversed_problem_the_inputs_are_the_datas_targets(
         for table, rows in sizes.items()
     }
     t2t({**body, **tables})
-    run = imported(tmp_path, problem="translate_ende_rev").run
+    run = imported(tmp_path, problem="translate_ende_rev").folder.run
     assert run.vocabulary.endswith(".zh.subwords")
     assert [*run.vocabularies] == [run.target_vocabulary, run.vocabulary], "in the order of the data"
 

@@ -10,9 +10,9 @@ import pytest
 from t2t_revival import Translator, experiment
 from t2t_revival.checkpoints.directory import list_checkpoints
 from t2t_revival.cli import datagen, decoder, eval, exporter, import_checkpoint, trainer
+from t2t_revival.model_folder import Run
 from t2t_revival.serving.client import query
 from t2t_revival.serving.folder_model import FolderModel
-from t2t_revival.training.run import Run
 from tests.support.command_lines import last_of_each
 from tests.support.t2t_model import import_one
 

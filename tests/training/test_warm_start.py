@@ -12,9 +12,8 @@ from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.checkpoints.best import keep_best
 from t2t_revival.checkpoints.file import MODEL
 from t2t_revival.data.vocabulary import Vocabularies
-from t2t_revival.training import warm_start
+from t2t_revival.model_folder import ModelFolder, Run
 from t2t_revival.training.compile import build_model
-from t2t_revival.training.run import Run
 from t2t_revival.training.warm_start import WarmStart
 from tests.support.copy_shards import HPARAMS, VOCAB
 
@@ -109,7 +108,7 @@ def test_folders_and_files_name_a_checkpoint(tmp_path: Path) -> None:
         ("averaged", "averaged/model.ckpt-1.npz"),
     ):
         opened = WarmStart.open(tmp_path / given)
-        assert (opened.output_dir, opened.checkpoint.path) == (tmp_path, tmp_path / expected)
+        assert (opened.folder.path, opened.checkpoint.path) == (tmp_path, tmp_path / expected)
 
 
 class Named:
@@ -138,7 +137,7 @@ def test_new_pieces_of_two_vocabularies_go_to_their_own_embedding(
     new = build_model(HPARAMS, 5, target_vocab_size=7)
     checkpoints.save(tmp_path / "model.ckpt-1.npz", checkpoints.model_arrays(old), {"step": 1})
     save_run(tmp_path)
-    monkeypatch.setattr(warm_start, "load_vocabularies", lambda folder: separate(source, target))
+    monkeypatch.setattr(ModelFolder, "vocabularies", separate(source, target))
     run = Run("translate_ende", "tiny", "data", "vocab.spm", "b", {}, "target.spm", "c")
     start = WarmStart.open(tmp_path).prepared_for(run, separate([*source, "ab"], [*target, "xy", "zz"]))
     assert start.assign_to(new)[0].endswith("(step 1), 3 new pieces")

@@ -21,9 +21,7 @@ from t2t_revival.decoding.options import MEANS, PROBABILITIES, DecodeHParams
 from t2t_revival.decoding.shards import MAX_SHARDS, Shard
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams.hparams import FILE_NAME as HPARAMS_FILE
-from t2t_revival.problems.problem import Problem
-from t2t_revival.training.run import FILE_NAME as RUN_FILE
-from t2t_revival.training.run import Run, find_data, load_hparams
+from t2t_revival.model_folder import RUN_FILE, ModelFolder, Run
 from t2t_revival.utils.files import is_file_name
 
 if TYPE_CHECKING:
@@ -101,7 +99,7 @@ class RunFlags(ProblemFlags):
     def run_in(self, folder: Path) -> Run:
         """Loads the run of a folder; see `open_run`."""
         self.import_usr_dir()
-        if not (folder / RUN_FILE).exists():  # else it may be a user's problem
+        if not ModelFolder(folder).has_run:  # else it may be a user's problem
             self._check_names(folder)
         run = Run.load(self.refuse_t2t(folder))
         for name, given, own, agrees in (
@@ -114,10 +112,6 @@ class RunFlags(ProblemFlags):
                     "folder"
                 )
         return run
-
-    def split_dir(self, output_dir: Path, run: Run, problem: Problem) -> Path:
-        """The folder of a split's shards: `--data_dir`, or the one that the model was trained from."""
-        return find_data(problem, run, output_dir, self.data_dir)
 
     def model_files(self, folder: Path, run: Run) -> dict[str, Path]:
         """The files from which a trained model is loaded, by their names for errors."""
@@ -164,7 +158,7 @@ class RunFlags(ProblemFlags):
         name = self.hparams_set
         if not name or not name.startswith(T2T_SETS) or name not in registry.list_hparams():
             return False
-        return registry.hparams(name).architecture() == load_hparams(folder).architecture()
+        return registry.hparams(name).architecture() == ModelFolder(folder).hparams.architecture()
 
     def _check_names(self, folder: Path) -> None:
         """Checks that problem and hparams set exist: where one is misspelt, so is the default output_dir."""
@@ -225,7 +219,7 @@ class EnsembleFlags(ModelFlags):
             return super().load_translator(output_dir, options, **settings)
 
         def load() -> tuple[Translator, list[trained_models.TrainedModel]]:
-            models, _ = trained_models.open_models(folders, "ensemble", self.checkpoint, warn_of_corruption)
+            models = trained_models.open_models(folders, "ensemble", self.checkpoint, warn_of_corruption)
             mean = self.ensemble_mean
             return trained_models.load_translator(models, options, mean=mean, **settings), models
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 import sentencepiece
 
+from t2t_revival.data.example_format import field, varint
 from t2t_revival.data.vocabulary.splits import Splits, merge_splits
 from t2t_revival.data.vocabulary.text_encoder import EOS, PAD, TextEncoder, until_eos
 from t2t_revival.errors import T2TError
@@ -123,12 +124,12 @@ class Vocabulary(TextEncoder):
         (`ModelProto.pieces`), and a later value of another one (`trainer_spec.vocab_size`).
         """
         last = min(self._processor.get_score(piece) for piece in range(self.size))
-        added = [_field(1, _field(1, symbol.encode()) + b"\x15\0\0\0\0\x18\x04") for symbol in symbols]
+        added = [field(1, field(1, symbol.encode()) + b"\x15\0\0\0\0\x18\x04") for symbol in symbols]
         added += [
-            _field(1, _field(1, piece.encode()) + b"\x15" + struct.pack("<f", last - number))
+            field(1, field(1, piece.encode()) + b"\x15" + struct.pack("<f", last - number))
             for number, piece in enumerate(pieces, start=1)
         ]
-        return self.content + b"".join(added) + _field(2, b"\x20" + _varint(self.size + len(added)))
+        return self.content + b"".join(added) + field(2, b"\x20" + varint(self.size + len(added)))
 
     def split(self, piece: str) -> list[str]:
         """Splits a text that is written as in pieces into pieces."""
@@ -193,17 +194,6 @@ class Vocabulary(TextEncoder):
         with atomic_write(Path(path)) as file:
             file.write(model.getvalue())
         return cls(path)
-
-
-def _field(number: int, content: bytes) -> bytes:
-    """Formats a protocol buffer's field of a text or a message."""
-    return bytes([number << 3 | 2]) + _varint(len(content)) + content
-
-
-def _varint(value: int) -> bytes:
-    """Formats an integer as protocol buffers do: seven bits a byte, the lowest first."""
-    groups = [value >> shift & 127 for shift in range(0, max(value.bit_length(), 1), 7)]
-    return bytes([*(group | 128 for group in groups[:-1]), groups[-1]])
 
 
 def _escape(text: str) -> str:

@@ -19,7 +19,7 @@ from t2t_revival.cli import (
     translate_all,
 )
 from t2t_revival.cli import eval as eval_command
-from t2t_revival.training.run import FILE_NAME
+from t2t_revival.model_folder import RUN_FILE
 
 
 def parsed(*arguments):
@@ -31,7 +31,7 @@ def model(out):
     """A model of `translate_ende` whose run.json has another problem or set: (problem, hparams set)."""
 
     def make(problem="translate_ende", hparams_set="tiny"):
-        path = out / FILE_NAME
+        path = out / RUN_FILE
         run = json.loads(path.read_text())
         del run["checksum"]
         path.write_text(json.dumps({**run, "problem": problem, "hparams_set": hparams_set}))

@@ -1,26 +1,30 @@
-"""Files of an output_dir: another run is rejected, and a training that has nothing left to do."""
+"""`ModelFolder`: another run is refused, a training with nothing left to do, and a second trainer."""
 
 import dataclasses
+import errno
+import fcntl
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from t2t_revival import T2TError, registry
+from t2t_revival import HParams, T2TError, registry
 from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
-from t2t_revival.training.run import (
-    FILE_NAME,
-    Run,
-    check_place,
-    check_same,
-    check_unfinished,
-    load_vocabularies,
-    plan_run,
-    save_run,
-)
+from t2t_revival.model_folder import LOCK_FILE, RUN_FILE, ModelFolder, Run
 
+HOLD = """
+import sys
+from pathlib import Path
+from t2t_revival.model_folder import ModelFolder
+with ModelFolder(Path(sys.argv[1])).lock():
+    print("held", flush=True)
+    sys.stdin.read()
+"""
 ROWS = "step,target_tokens,seconds,loss\n4,1,1,3.0\n"
 
 
@@ -43,6 +47,10 @@ def run(vocabulary: Vocabulary) -> Run:
     )
 
 
+def prepare(path: Path, run: Run, hparams: HParams) -> ModelFolder:
+    return ModelFolder.prepare(path, run.problem, run.hparams_set, hparams)
+
+
 @pytest.fixture
 def two(tmp_path: Path, run: Run, vocabulary: Vocabulary) -> tuple[Run, list[Path]]:
     """The run of a model with two vocabularies, and these."""
@@ -53,16 +61,16 @@ def two(tmp_path: Path, run: Run, vocabulary: Vocabulary) -> tuple[Run, list[Pat
 
 def test_both_vocabularies_are_copied_and_loaded(tmp_path: Path, two: tuple[Run, list[Path]]) -> None:
     run, paths = two
-    save_run(tmp_path / "out", run, registry.hparams("tiny"), *paths)
-    vocabularies = load_vocabularies(tmp_path / "out")
-    assert Run.load(tmp_path / "out") == run
-    assert [each.fingerprint for each in vocabularies] == run.fingerprints
-    assert run.vocabulary_files(tmp_path / "out") == [tmp_path / "out" / path.name for path in paths]
+    ModelFolder(tmp_path / "out").save(run, registry.hparams("tiny"), *paths)
+    folder = ModelFolder(tmp_path / "out")
+    assert folder.run == run
+    assert [each.fingerprint for each in folder.vocabularies] == run.fingerprints
+    assert folder.vocabulary_files == [folder.path / path.name for path in paths]
     (tmp_path / "out" / run.target_vocabulary).write_bytes(paths[0].read_bytes())
     with pytest.raises(
         T2TError, match=r"\.zh\.270\.spm: not the vocabulary that this model was trained with"
     ):
-        load_vocabularies(tmp_path / "out")
+        assert ModelFolder(tmp_path / "out").vocabularies
 
 
 def test_in_the_other_direction_the_datas_inputs_are_the_models_targets(two: tuple[Run, list[Path]]) -> None:
@@ -75,14 +83,15 @@ def test_in_the_other_direction_the_datas_inputs_are_the_models_targets(two: tup
 
 def test_another_vocabulary_is_refused(tmp_path: Path, two: tuple[Run, list[Path]]) -> None:
     run, paths = two
-    save_run(tmp_path / "out", run, registry.hparams("tiny"), *paths)
-    check_same(tmp_path / "out", run, registry.hparams("tiny"))
+    folder = ModelFolder(tmp_path / "out")
+    folder.save(run, registry.hparams("tiny"), *paths)
+    folder.check_vocabularies(run)
     files = ",".join(str(tmp_path / "out" / path.name) for path in paths)
     fault = f"another vocabulary: give another --output_dir, .* --vocab_file={files} "
     none = {"target_vocabulary": "", "target_fingerprint": ""}
     for changes in ({"fingerprint": "other"}, {"target_fingerprint": "other"}, none):
         with pytest.raises(T2TError, match=fault):
-            check_same(tmp_path / "out", dataclasses.replace(run, **changes), registry.hparams("tiny"))
+            folder.check_vocabularies(dataclasses.replace(run, **changes))
 
 
 def test_a_resumed_run_keeps_its_way_of_decoding(tmp_path: Path, run: Run, vocabulary: Vocabulary) -> None:
@@ -90,11 +99,11 @@ def test_a_resumed_run_keeps_its_way_of_decoding(tmp_path: Path, run: Run, vocab
     problem = registry.problem("translate_ende")
     both = Vocabularies(vocabulary, vocabulary)
     problem.vocabularies = lambda data_dir: both  # type: ignore[attr-defined]
-    new = plan_run(problem, "tiny", tmp_path / "data", tmp_path / "out")
+    new = ModelFolder(tmp_path / "out").plan_run(problem, "tiny", tmp_path / "data")
     assert new.decode_hparams == {"beam_size": 4, "alpha": 0.6, "extra_length": 50}
     imported = dataclasses.replace(run, data_dir="", decode_hparams={"extra_length": 100})
-    save_run(tmp_path / "out", imported, registry.hparams("tiny"), vocabulary.path)
-    resumed = plan_run(problem, "tiny", tmp_path / "data", tmp_path / "out")
+    ModelFolder(tmp_path / "out").save(imported, registry.hparams("tiny"), vocabulary.path)
+    resumed = ModelFolder(tmp_path / "out").plan_run(problem, "tiny", tmp_path / "data")
     assert resumed == dataclasses.replace(new, decode_hparams={"extra_length": 100})
 
 
@@ -115,36 +124,35 @@ def test_a_run_may_go_on_with_other_training_but_not_another_model(
 ) -> None:
     hparams, changed = (registry.hparams("tiny").replace(**{name: value}) for value in (old, new))
     for before, now, stored in ((hparams, changed, old), (changed, hparams, new)):
-        save_run(tmp_path, run, before, vocabulary.path)
-        check_same(tmp_path, run, before.replace(train_steps=9, batch_size=1024, max_length=99))
+        ModelFolder(tmp_path).save(run, before, vocabulary.path)
+        prepare(tmp_path, run, before.replace(train_steps=9, batch_size=1024, max_length=99))
         with pytest.raises(T2TError, match=f"{name}='?{stored}'?, not .*: give another --output_dir"):
-            check_same(tmp_path, run, now)
+            prepare(tmp_path, run, now)
 
 
 def test_max_length_belongs_to_the_model_where_positions_are_learned(
     tmp_path: Path, run: Run, vocabulary: Vocabulary
 ) -> None:
     hparams = registry.hparams("table3_e_learned")
-    save_run(tmp_path, run, hparams, vocabulary.path)
+    ModelFolder(tmp_path).save(run, hparams, vocabulary.path)
     with pytest.raises(T2TError, match="max_length=256, not 128"):
-        check_same(tmp_path, run, hparams.replace(max_length=128))
+        prepare(tmp_path, run, hparams.replace(max_length=128))
 
 
 def test_another_problem_or_set_is_refused_before_anything_is_done(
     tmp_path: Path, run: Run, vocabulary: Vocabulary
 ) -> None:
-    check_place(tmp_path, "anything", "at_all")
-    save_run(tmp_path, run, registry.hparams("tiny"), vocabulary.path)
-    check_place(tmp_path, run.problem, run.hparams_set)
-    for problem, hparams_set in (("translate_enfr", "tiny"), ("translate_ende", "big")):
+    hparams = registry.hparams("tiny")
+    prepare(tmp_path, run, hparams).save(run, hparams, vocabulary.path)
+    for other in ({"problem": "translate_enfr"}, {"hparams_set": "big"}):
         with pytest.raises(T2TError, match="give another --output_dir"):
-            check_place(tmp_path, problem, hparams_set)
+            prepare(tmp_path, dataclasses.replace(run, **other), hparams)
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"problem": "x", "nonsense": 1}', "\x00"])
 def test_a_damaged_file_is_named(tmp_path: Path, content: str) -> None:
-    (tmp_path / FILE_NAME).write_text(content)
-    with pytest.raises(T2TError, match=FILE_NAME):
+    (tmp_path / RUN_FILE).write_text(content)
+    with pytest.raises(T2TError, match=RUN_FILE):
         Run.load(tmp_path)
 
 
@@ -159,13 +167,79 @@ def finished(tmp_path):
 
 
 def test_something_is_left(finished, tmp_path):
-    check_unfinished(finished, 5, 2)
-    check_unfinished(tmp_path / "nothing there", 4, 2)
+    ModelFolder(finished).check_unfinished(5, 2)
+    ModelFolder(tmp_path / "nothing there").check_unfinished(4, 2)
     (finished / "dev.csv").unlink()
-    check_unfinished(finished, 4, 2)
+    ModelFolder(finished).check_unfinished(4, 2)
 
 
 def test_a_corrupt_checkpoint_is_left_to_the_training(finished):
     path = finished / "model.ckpt-4.npz"
     path.write_bytes(path.read_bytes()[:-30])
-    check_unfinished(finished, 4, 2)
+    ModelFolder(finished).check_unfinished(4, 2)
+
+
+@pytest.fixture
+def holder(tmp_path: Path):
+    """Another process that trains in tmp_path / "out"."""
+    command = [sys.executable, "-c", HOLD, str(tmp_path / "out")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "held\n"
+        yield process
+        process.kill()
+
+
+def test_a_second_trainer_is_refused_until_the_first_is_killed(
+    holder: subprocess.Popen, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    with pytest.raises(T2TError, match=f"{out} is in use by another t2t-trainer"), ModelFolder(out).lock():
+        pass
+    with pytest.raises(T2TError, match="another t2t-trainer"):
+        ModelFolder.prepare(out, "translate_ende", "tiny", HParams())
+    holder.send_signal(signal.SIGKILL)
+    holder.wait()
+    assert (out / LOCK_FILE).exists(), "a file that is left over locks nobody out"
+    ModelFolder(out).check_free()
+    with ModelFolder(out).lock():
+        (out / "something").touch()
+    ModelFolder.prepare(out, "translate_ende", "tiny", HParams())
+
+
+def test_a_folder_that_stays_empty_goes_again_unless_it_was_there(tmp_path: Path) -> None:
+    with ModelFolder(tmp_path / "a" / "b").lock():
+        assert (tmp_path / "a" / "b").is_dir()
+    assert not (tmp_path / "a").exists()
+    with ModelFolder(tmp_path).lock():
+        pass
+    assert tmp_path.is_dir()
+
+
+def test_no_lock_file_where_nothing_was_trained(tmp_path: Path) -> None:
+    ModelFolder(tmp_path).check_free()
+    ModelFolder(tmp_path / "nowhere").check_free()
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("number", "passes"), [(errno.ENOLCK, True), (errno.EIO, False)])
+def test_a_file_system_without_locks_refuses_nobody(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int, passes: bool
+) -> None:
+    def no_locks(descriptor: int, operation: int) -> None:
+        raise OSError(number, "no locks")
+
+    monkeypatch.setattr(fcntl, "flock", no_locks)
+    if passes:
+        with ModelFolder(tmp_path).lock():
+            return
+    with pytest.raises(OSError, match="no locks"), ModelFolder(tmp_path).lock():
+        pass
+
+
+def test_workers_that_look_at_the_same_time_do_not_refuse_each_other(tmp_path: Path) -> None:
+    with ModelFolder(tmp_path).lock():
+        pass
+    with (tmp_path / LOCK_FILE).open() as file:
+        fcntl.flock(file, fcntl.LOCK_SH)  # as `check_free` of another worker
+        ModelFolder(tmp_path).check_free()

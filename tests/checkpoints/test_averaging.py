@@ -8,10 +8,10 @@ import pytest
 
 from t2t_revival import HParams, T2TError
 from t2t_revival.checkpoints import directory as checkpoints
+from t2t_revival.checkpoints.averaging import check_averages, moving_averages
 from t2t_revival.checkpoints.file import trained_on
 from t2t_revival.data.vocabulary.text_encoder import fingerprint
-from t2t_revival.training.averaging import moving_averages, open_folder
-from t2t_revival.training.run import Run, save_run
+from t2t_revival.model_folder import ModelFolder, Run
 
 WEIGHTS = "model/transformer/w"
 
@@ -21,7 +21,7 @@ def model_dir(tmp_path: Path) -> Path:
     folder, vocabulary = tmp_path / "model", tmp_path / "vocab.spm"
     vocabulary.write_bytes(b"pieces")
     run = Run("translate_ende", "tiny", "data", vocabulary.name, fingerprint(vocabulary), {})
-    save_run(folder, run, HParams(), vocabulary)
+    ModelFolder(folder).save(run, HParams(), vocabulary)
     return folder
 
 
@@ -30,6 +30,11 @@ def write(folder: Path, step: int, value: float, **meta: str) -> Path:
     checkpoints.save(path, {WEIGHTS: np.full((2, 3), value, np.float32)}, {"step": step, **meta})
     os.utime(path, (1e9 + step, 1e9 + step))
     return path
+
+
+def open_folder(folder: Path, model_dir: Path, count: int, mix_data: bool = False) -> None:
+    check_averages(folder, model_dir, count, mix_data)
+    ModelFolder(model_dir).copy_to(folder)
 
 
 def run(model_dir: Path, folder: Path, count: int) -> tuple[list, list, list]:
@@ -52,7 +57,9 @@ def test_a_folder_of_averages_has_both_vocabularies(tmp_path: Path) -> None:
     for path in files:
         path.write_bytes(path.name.encode())
     names = [(path.name, fingerprint(path)) for path in files]
-    save_run(tmp_path / "model", Run("p", "tiny", "data", *names[0], {}, *names[1]), HParams(), *files)
+    ModelFolder(tmp_path / "model").save(
+        Run("p", "tiny", "data", *names[0], {}, *names[1]), HParams(), *files
+    )
     open_folder(tmp_path / "average", tmp_path / "model", 2)
     for path in files:
         copy = tmp_path / "average" / path.name
@@ -148,7 +155,7 @@ def test_a_checkpoint_that_the_training_removes_while_its_average_is_written(
         window[-1].path.unlink()
         return path
 
-    monkeypatch.setattr("t2t_revival.training.averaging.write_average", and_removed)
+    monkeypatch.setattr("t2t_revival.checkpoints.averaging.write_average", and_removed)
     averages, _, gaps = run(model_dir, tmp_path / "avg", 2)
     assert [(average.step, average.path.stat().st_mtime) for average in averages] == [(2, 1e9 + 2)]
     assert gaps == []

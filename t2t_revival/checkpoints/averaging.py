@@ -9,7 +9,7 @@ from pathlib import Path
 
 from t2t_revival.checkpoints import directory
 from t2t_revival.checkpoints.best import list_best
-from t2t_revival.checkpoints.directory import BEST, MIXED, Checkpoint, OnDamaged, write_average
+from t2t_revival.checkpoints.directory import ANOTHER, BEST, MIXED, Checkpoint, OnDamaged, write_average
 from t2t_revival.checkpoints.file import (
     MODEL,
     CheckpointNotFoundError,
@@ -20,7 +20,6 @@ from t2t_revival.checkpoints.file import (
 )
 from t2t_revival.checkpoints.selection import NONE_OF
 from t2t_revival.errors import T2TError
-from t2t_revival.training.run import ANOTHER, Run, check_same, load_hparams, save_run
 
 UNKNOWN = "unknown"  # in messages, instead of a fingerprint of data
 
@@ -34,14 +33,11 @@ class MovingAverage:
     made: bool  # by this call; else it existed before
 
 
-def open_folder(folder: Path, model_dir: Path, count: int, mix_data: bool = False) -> None:
-    """Writes the files besides checkpoints that make a folder of averages an output_dir of its own.
-
-    The averages are of `count` checkpoints of `model_dir`, on different data only if `mix_data`.
+def check_averages(folder: Path, model_dir: Path, count: int, mix_data: bool = False) -> None:
+    """Checks that a folder has no checkpoints but averages of `count`, on different data only if `mix_data`.
 
     Raises:
-        T2TError: the folder is the training's own, or holds other checkpoints than such averages of `count`
-            of its checkpoints; or it cannot be written.
+        T2TError: it has, or is `model_dir`, the training's own folder.
     """
     if folder.resolve() == model_dir.resolve():
         raise T2TError(
@@ -64,12 +60,6 @@ def open_folder(folder: Path, model_dir: Path, count: int, mix_data: bool = Fals
                 f"{folder} holds {checkpoint.path.name}, an average that mixes training data: {ANOTHER}, or "
                 "--mix_data"
             )
-    run, hparams = Run.load(model_dir), load_hparams(model_dir)
-    check_same(folder, run, hparams)
-    save_run(folder, run, hparams, *(model_dir / name for name in run.names))
-    for name in run.names:
-        time = (model_dir / name).stat().st_mtime_ns
-        os.utime(folder / name, ns=(time, time))
 
 
 def moving_averages(
@@ -90,7 +80,7 @@ def moving_averages(
     Args:
         checkpoints: oldest first.
         count: checkpoints of an average, at least 1.
-        folder: of `open_folder`.
+        folder: of the averages.
         on_damaged: called with the error of each corrupt checkpoint.
         on_gap: called with each checkpoint that has no average since one of its window was removed meanwhile.
         on_other_data: called with each checkpoint that was trained on other data than the one before it, and
@@ -147,7 +137,7 @@ def _is_average_of(window: list[Checkpoint], path: Path, time: int) -> bool:
 
 def average_latest(
     output_dir: Path,
-    count: int | None = None,
+    count: int,
     min_steps: int = 0,
     mix_data: bool = False,
     on_damaged: OnDamaged | None = None,
@@ -160,7 +150,7 @@ def average_latest(
 
     Args:
         output_dir: of the training.
-        count: checkpoints at most; `None` takes `average_checkpoints` of its hparams.
+        count: checkpoints at most.
         min_steps: checkpoints of fewer steps are skipped.
         mix_data: whether checkpoints from before a change of the training data are averaged too.
         on_damaged: called with the error of each corrupt or removed checkpoint; `None` warns.
@@ -171,7 +161,6 @@ def average_latest(
     Raises:
         T2TError: there is no valid checkpoint, or they are of different models.
     """
-    count = count or load_hparams(output_dir).average_checkpoints
     while True:
         listed = list_best(output_dir)[:count] if of_best else directory.list_checkpoints(output_dir)
         wanted = [checkpoint for checkpoint in listed if checkpoint.step >= min_steps]

@@ -1,0 +1,383 @@
+"""`ModelFolder`: the output_dir of a training, with all that is needed to use the model.
+
+run.json             problem, hparams set, vocabulary
+hparams.json         the resolved hyperparameters
+vocab.*.spm          a copy of the vocabulary, or of both; vocab.*.subwords if it is T2T's
+model.ckpt-*.npz     see `checkpoints`
+train.csv, dev.csv   see `curve_files`
+.training.lock       held by the trainer that works there
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from t2t_revival import registry
+from t2t_revival.checkpoints.directory import ANOTHER, list_checkpoints
+from t2t_revival.checkpoints.file import CheckpointNotFoundError, CorruptCheckpointError, verify
+from t2t_revival.curve_files import DEV, has_point
+from t2t_revival.data.vocabulary import Vocabularies
+from t2t_revival.data.vocabulary.text_encoder import fingerprint
+from t2t_revival.errors import T2TError
+from t2t_revival.hints import command_line, datagen_command
+from t2t_revival.hparams import HParams
+from t2t_revival.utils import checked_json
+from t2t_revival.utils.files import atomic_write, is_file_name, lock, writing
+
+if TYPE_CHECKING:
+    from t2t_revival.problems.problem import Problem
+    from t2t_revival.problems.text_problems import Text2TextProblem
+
+RUN_FILE, LOCK_FILE = "run.json", ".training.lock"
+IMPORTED_DATA = "data"  # folder of data in the output_dir of an imported model
+TRAIN_OR_GIVE = "train one with t2t-trainer, or give --output_dir"
+HINT = "restore a copy, or remove it and start t2t-trainer again with the same flags, which writes it"
+
+
+@dataclass(frozen=True)
+class Run:
+    """The file run.json.
+
+    Attributes:
+        problem: the problem's name.
+        hparams_set: name of the hparams set that hparams.json started from.
+        data_dir: where the training data was.
+        vocabulary: file name of the vocabulary inside output_dir; of the inputs' where there are two.
+        fingerprint: sha256 of the vocabulary.
+        decode_hparams: the problem's defaults for decoding.
+        target_vocabulary: file name of the targets' vocabulary; empty where there is one for both.
+        target_fingerprint: sha256 of the targets' vocabulary.
+
+    Raises:
+        T2TError: a name is not a plain file name.
+    """
+
+    problem: str
+    hparams_set: str
+    data_dir: str
+    vocabulary: str
+    fingerprint: str
+    decode_hparams: dict[str, Any]
+    target_vocabulary: str = ""
+    target_fingerprint: str = ""
+
+    def __post_init__(self) -> None:
+        target = ["target_vocabulary"] if self.target_vocabulary else []
+        for kind in ("problem", "hparams_set", "vocabulary", *target):
+            if not is_file_name(getattr(self, kind)):
+                raise T2TError(
+                    f"{kind}: {getattr(self, kind)!r} is not valid: it becomes part of a file name"
+                )
+
+    @property
+    def names(self) -> list[str]:
+        """The file name of the vocabulary, or those of the inputs' and of the targets'."""
+        return [self.vocabulary, *([self.target_vocabulary] if self.target_vocabulary else [])]
+
+    @property
+    def fingerprints(self) -> list[str]:
+        """The sha256 of the vocabulary, or those of the inputs' and of the targets'."""
+        return [self.fingerprint, self.target_fingerprint][: len(self.names)]
+
+    @property
+    def vocabularies(self) -> dict[str, str]:
+        """The sha256 of each vocabulary by file name, in the order of the data: PROBLEM's for PROBLEM_rev."""
+        named = list(zip(self.names, self.fingerprints, strict=True))
+        return dict(named[::-1] if self.problem.endswith(registry.REVERSED) else named)
+
+    @classmethod
+    def load(cls, output_dir: Path) -> Run:
+        """Reads run.json.
+
+        Raises:
+            T2TError: there is none, or it is corrupt.
+        """
+        path = Path(output_dir) / RUN_FILE
+        if not path.exists():
+            raise T2TError(f"no trained model in {output_dir}: {TRAIN_OR_GIVE}")
+        values = checked_json.load(path, HINT)
+        types = {field.name: str(field.type).partition("[")[0] for field in dataclasses.fields(cls)}
+        if {name: type(value).__name__ for name, value in values.items()} != types:
+            raise T2TError(f"{path}: corrupt, its fields are not {', '.join(types)}; {HINT}")
+        try:
+            return cls(**values)
+        except T2TError as error:
+            raise T2TError(f"{path}: corrupt, {error}; {HINT}") from error
+
+    def save(self, output_dir: Path) -> None:
+        """Writes run.json atomically."""
+        checked_json.save(output_dir / RUN_FILE, dataclasses.asdict(self))
+
+
+@dataclass(frozen=True)
+class ModelFolder:
+    """The output_dir of a training; its files are read when they are needed, and only once.
+
+    Attributes:
+        path: the folder, which need not exist before `save` or `lock`.
+    """
+
+    path: Path
+
+    @classmethod
+    def prepare(cls, path: Path, problem: str, hparams_set: str, hparams: HParams) -> ModelFolder:
+        """The folder of a training that is to begin or to resume; nothing is written.
+
+        A training that is resumed may have other hparams, but those of its model and of its weights.
+
+        Raises:
+            T2TError: the folder cannot be written, a trainer works there, or it holds a run of another
+                problem, hparams set or model.
+        """
+        existing = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
+        if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
+            raise T2TError(
+                f"cannot write to output_dir {path}: {existing} is not a folder that you may write to"
+            )
+        folder = cls(path)
+        folder.check_free()
+        if not folder.has_run:
+            return folder
+        for what, old, new in (
+            ("problem", folder.run.problem, problem),
+            ("hparams set", folder.run.hparams_set, hparams_set),
+        ):
+            if old != new:
+                raise T2TError(f"{path} holds a run with {what} {old}, not {new}: {ANOTHER}")
+        for field in ("freeze", "lora_rank"):  # which determine what an optimizer has moments of
+            old, new = getattr(folder.hparams, field), getattr(hparams, field)
+            if old != new:
+                raise T2TError(
+                    f"{path} holds a run with {field}={old!r}, not {new!r}: {ANOTHER} and "
+                    f"--warm_start_from={path}"
+                )
+        known = folder.hparams.architecture()
+        for field, new in hparams.architecture().items():
+            if known[field] != new:
+                raise T2TError(f"{path} holds a model with {field}={known[field]}, not {new}: {ANOTHER}")
+        return folder
+
+    @property
+    def has_run(self) -> bool:
+        """True once a training has begun."""
+        return (self.path / RUN_FILE).exists()
+
+    @cached_property
+    def run(self) -> Run:
+        """The file run.json; raises as `Run.load`."""
+        return Run.load(self.path)
+
+    @cached_property
+    def hparams(self) -> HParams:
+        """The hyperparameters that the model was trained with.
+
+        Raises:
+            T2TError: there is no trained model, or the file is corrupt.
+        """
+        hparams = HParams.load(self.path)
+        if hparams is None:
+            raise T2TError(f"no trained model in {self.path}, since it has no hparams.json: {TRAIN_OR_GIVE}")
+        return hparams
+
+    @cached_property
+    def vocabularies(self) -> Vocabularies:
+        """The vocabularies that the model was trained with.
+
+        Raises:
+            T2TError: there is no trained model, or a vocabulary is missing, corrupt or not the model's own.
+        """
+        paths = [self.path / name for name in self.run.names]
+        for path, known in zip(paths, self.run.fingerprints, strict=True):
+            if fingerprint(path) != known:
+                raise T2TError(
+                    f"{path}: not the vocabulary that this model was trained with; copy that one here"
+                )
+        return Vocabularies.open(paths)
+
+    @property
+    def vocabulary_files(self) -> list[Path]:
+        """The vocabulary, or both, in the order of the data."""
+        return [self.path / name for name in self.run.vocabularies]
+
+    def find_data(self, problem: Problem, data_dir: str | Path | None = None) -> Path:
+        """Returns the given folder of data, or the one that the model was trained from.
+
+        The data of an imported model is in output_dir/data.
+
+        Raises:
+            T2TError: there is no data; it has the command that makes it for the model's vocabulary.
+        """
+        folder = Path(data_dir or self.run.data_dir or self.path / IMPORTED_DATA).expanduser()
+        if problem.has_data(folder):
+            return folder
+        source = "FOLDER" if self.run.data_dir else None  # an imported model's is tensor2tensor's own
+        made = datagen_command(problem, folder, self.vocabulary_files, source=source)
+        raise T2TError(f"no data for {self.run.problem} in {folder}: give --data_dir, or run {made}")
+
+    def own_data(self, problem: Text2TextProblem, data_dir: str | Path | None = None) -> Path:
+        """Returns the folder of `find_data`, whose data has the model's vocabulary.
+
+        Raises:
+            T2TError: there is no data, or it has another vocabulary.
+        """
+        folder = self.find_data(problem, data_dir)
+        metadata = problem.metadata(folder)
+        if [made.fingerprint for made in metadata.vocabularies] != list(self.run.vocabularies.values()):
+            other = self.path / IMPORTED_DATA
+            raise T2TError(
+                f"{folder} was made with another vocabulary than that of the model in {self.path}: give "
+                f"the --data_dir that it was trained from, or --data_dir={other}, which this command makes: "
+                + datagen_command(problem, other, self.vocabulary_files, source=metadata.source)
+            )
+        return folder
+
+    def plan_run(self, problem: Text2TextProblem, hparams_set: str, data_dir: Path) -> Run:
+        """The run.json of a training with data; one that is resumed keeps its `decode_hparams`.
+
+        Raises:
+            T2TError: there is no data in `data_dir`, its vocabulary is corrupt, or not that of the run that
+                the folder holds.
+        """
+        inputs, targets = vocabularies = problem.vocabularies(data_dir)
+        run = Run(
+            problem=problem.name,
+            hparams_set=hparams_set,
+            data_dir=str(data_dir.resolve()),
+            vocabulary=inputs.path.name,
+            fingerprint=inputs.fingerprint,
+            decode_hparams=self.run.decode_hparams if self.has_run else problem.decode_hparams(),
+            target_vocabulary=targets.path.name if vocabularies.separate else "",
+            target_fingerprint=targets.fingerprint if vocabularies.separate else "",
+        )
+        self.check_vocabularies(run)
+        return run
+
+    def check_vocabularies(self, run: Run) -> None:
+        """Checks that the run that the folder holds, if there is one, has the vocabularies of another run.
+
+        Raises:
+            T2TError: it has not.
+        """
+        if self.has_run and self.run.fingerprints != run.fingerprints:
+            make = command_line("t2t-datagen", vocab_file=self.vocabulary_files)
+            raise T2TError(
+                f"{self.path} holds a run with another vocabulary: {ANOTHER}, or another --data_dir that "
+                f"{make} makes with your other flags"
+            )
+
+    def save(self, run: Run, hparams: HParams, *vocabularies: Path) -> None:
+        """Writes the files besides checkpoints, each atomically; copies the vocabulary, or both.
+
+        Raises:
+            T2TError: the folder cannot be written.
+        """
+        with writing(f"to output_dir {self.path}"):
+            self.path.mkdir(parents=True, exist_ok=True)
+            for path, name in zip(vocabularies, run.names, strict=True):
+                if not (self.path / name).exists():
+                    with atomic_write(self.path / name) as file:
+                        file.write(path.read_bytes())
+            hparams.save(self.path)
+            run.save(self.path)
+        vars(self).update(run=run, hparams=hparams)
+
+    def lacks_evaluation(self, step: int, train_steps: int, eval_frequency: int) -> bool:
+        """Returns whether a training stopped between its newest checkpoint and the evaluation due after it.
+
+        `step` is the checkpoint's, or 0. With an `eval_frequency` of 0 only the last update is evaluated.
+        """
+        is_due = step == train_steps or bool(eval_frequency and step % eval_frequency == 0)
+        return 0 < step <= train_steps and is_due and not has_point(self.path, DEV, step)
+
+    def nothing_left(self, step: int, train_steps: int) -> T2TError:
+        """The error of a training that is already at its last step."""
+        return T2TError(
+            f"{self.path} is already at step {step}, and train_steps is {train_steps}: "
+            "give a larger --train_steps to continue"
+        )
+
+    def check_unfinished(self, train_steps: int, eval_frequency: int) -> None:
+        """Checks, by the newest checkpoint alone, that there is something left to train or to evaluate.
+
+        A corrupt checkpoint passes: the training will resume from the one before it.
+
+        Raises:
+            T2TError: there is nothing.
+        """
+        newest = max(list_checkpoints(self.path), default=None)
+        if newest is None or newest.step < train_steps:
+            return
+        if not self.lacks_evaluation(newest.step, train_steps, eval_frequency):
+            with suppress(CorruptCheckpointError, CheckpointNotFoundError):
+                verify(newest.path)
+                raise self.nothing_left(newest.step, train_steps)
+
+    def copy_to(self, path: Path) -> None:
+        """Writes the files besides checkpoints into a folder of averages of this training's checkpoints.
+
+        Raises:
+            T2TError: it holds another run, or cannot be written.
+        """
+        copy = ModelFolder.prepare(path, self.run.problem, self.run.hparams_set, self.hparams)
+        copy.check_vocabularies(self.run)
+        copy.save(self.run, self.hparams, *(self.path / name for name in self.run.names))
+        for name in self.run.names:
+            time = (self.path / name).stat().st_mtime_ns
+            os.utime(path / name, ns=(time, time))
+
+    @contextmanager
+    def lock(self) -> Iterator[None]:
+        """Holds the folder's lock against other trainers; commands that only read may run meanwhile.
+
+        It is a lock of the kernel, so it ends with its process, also when that is killed. Over NFS it holds
+        between machines if the server has locks, as version 4 does; on a file system without locks it rejects
+        nobody. A missing folder is created, and removed again if nothing was written into it.
+
+        Raises:
+            T2TError: another trainer holds the lock, or the folder cannot be written.
+        """
+        created = [folder for folder in (self.path, *self.path.parents) if not folder.exists()]
+        with writing(f"to output_dir {self.path}"):
+            self.path.mkdir(parents=True, exist_ok=True)
+            descriptor = os.open(self.path / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            lock(descriptor, self._rejection)
+            try:
+                yield
+            finally:
+                if created and os.listdir(self.path) == [LOCK_FILE]:
+                    (self.path / LOCK_FILE).unlink()
+                    with suppress(OSError):  # not empty: another process wrote something there
+                        for folder in created:
+                            folder.rmdir()
+        finally:
+            os.close(descriptor)
+
+    def check_free(self) -> None:
+        """Checks that no trainer holds the lock; many processes may check at the same time.
+
+        Raises:
+            T2TError: one does.
+        """
+        try:
+            descriptor = os.open(self.path / LOCK_FILE, os.O_RDWR)
+        except OSError:  # not there yet, or not writable, which `lock` reports
+            return
+        try:
+            lock(descriptor, self._rejection, shared=True)
+        finally:
+            os.close(descriptor)
+
+    @property
+    def _rejection(self) -> str:
+        return (
+            f"{self.path} is in use by another t2t-trainer: wait until it ends, or give another --output_dir "
+            "(t2t-decoder and the other commands can read it meanwhile)"
+        )
