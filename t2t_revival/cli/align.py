@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from t2t_revival.cli.support import tensorflow_setup
@@ -37,7 +36,7 @@ from t2t_revival.decoding.outputs import ResultFormat, to_bytes
 from t2t_revival.decoding.resumable import naming, origin_of
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import command_line
-from t2t_revival.model_folder import ModelFolder, Run
+from t2t_revival.model_folder import ModelFolder
 from t2t_revival.problems.problem import DEV, TRAIN
 from t2t_revival.utils.files import check_writable
 
@@ -79,26 +78,26 @@ class AlignFlags(ModelFlags):
 def _align(flags: AlignFlags) -> None:
     if not (flags.source or flags.choose_heads):
         raise T2TError("--source=FILE and --target=FILE are missing, or --choose_heads")
-    output_dir, run = flags.open_run()
+    folder = flags.open_model()
     inputs = named_files(source=flags.source, target=flags.target, gold=flags.gold) | flags.model_files(
-        output_dir, run
+        folder
     )
     outputs = named_files(align_to_file=flags.align_to_file) or (
         {"": STANDARD_STREAM} if flags.source else {}
     )
     check_outputs(inputs, {} if flags.choose_heads else outputs)
     if flags.choose_heads:
-        check_writable(output_dir)
-    pairs = _pairs(flags, output_dir, run)
+        check_writable(folder.path)
+    pairs = _pairs(flags, folder)
     gold = _gold(flags.gold, pairs) if flags.gold else None
     tensorflow_setup.load_tensorflow_alone()
     if flags.choose_heads:
-        _choose(flags, output_dir, run, pairs, gold)
+        _choose(flags, folder, pairs, gold)
     else:
-        _write(flags, output_dir, run, pairs, gold)
+        _write(flags, folder, pairs, gold)
 
 
-def _pairs(flags: AlignFlags, output_dir: Path, run: Run) -> Pairs:
+def _pairs(flags: AlignFlags, folder: ModelFolder) -> Pairs:
     """Returns the given pairs, or the first ones of dev."""
     if flags.source:
         sides = read_lines(flags.source, "source"), read_lines(flags.target, "target")
@@ -108,8 +107,8 @@ def _pairs(flags: AlignFlags, output_dir: Path, run: Run) -> Pairs:
                 "one for each"
             )
         return list(zip(*sides, strict=True))
-    problem = text_problem(run.problem)
-    pairs = list(problem.references(DEV, ModelFolder(output_dir).find_data(problem, flags.data_dir)))
+    problem = text_problem(folder.run.problem)
+    pairs = list(problem.references(DEV, folder.find_data(problem, flags.data_dir)))
     return pairs if flags.gold else pairs[:MAX_CHOOSING]
 
 
@@ -127,28 +126,26 @@ def _gold(path: str, pairs: Pairs) -> list[Alignment]:
     return gold
 
 
-def _load(flags: AlignFlags, output_dir: Path, run: Run, *, aligns: bool) -> Translator:
-    options = decode_options(flags.decode_hparams, run)
+def _load(flags: AlignFlags, folder: ModelFolder, *, aligns: bool) -> Translator:
+    options = decode_options(flags.decode_hparams, folder.run)
     options = replace(options, alignments=PHARAOH if aligns else "")
-    translator, path, step = flags.load_translator(output_dir, options, on_note=say)
+    translator, path, step = flags.load_translator(folder, options, on_note=say)
     say(f"aligning with {path} ({step})")
     return translator
 
 
-def _choose(
-    flags: AlignFlags, output_dir: Path, run: Run, pairs: Pairs, gold: Sequence[Alignment] | None
-) -> None:
-    translator = _load(flags, output_dir, run, aligns=False)
+def _choose(flags: AlignFlags, folder: ModelFolder, pairs: Pairs, gold: Sequence[Alignment] | None) -> None:
+    translator = _load(flags, folder, aligns=False)
     all_heads(translator.model.hparams).check(translator.model.hparams)
     pairs = pairs[:MAX_CHOOSING]
     with ProgressBar("iterations") as iterations, ProgressBar("pairs") as bar:
         if gold is None:
-            shards = _shards(flags, output_dir, run)
+            shards = _shards(flags, folder)
             choice = choose_without_gold(translator, pairs, shards, iterations.update, bar.show_decoding)
         else:
             choice = choose_heads(translator, pairs, gold[:MAX_CHOOSING], bar.show_decoding)
     heads, rate = choice
-    path = choice.save(output_dir, len(pairs), lexical=gold is None)
+    path = choice.save(folder.path, len(pairs), lexical=gold is None)
     where = "where they are read" if heads.shifted else "where they are predicted"
     names = " ".join(map(str, heads.heads))
     print(f"layer {heads.layer}, heads {names}, tokens {where}: {path}")
@@ -159,20 +156,18 @@ def _choose(
     print(f"next: {command_line('t2t-decoder', **flags.named, decode_hparams='alignments=pharaoh')}")
 
 
-def _shards(flags: AlignFlags, output_dir: Path, run: Run) -> SplitData:
+def _shards(flags: AlignFlags, folder: ModelFolder) -> SplitData:
     """Returns the shards of the training pairs."""
-    problem = text_problem(run.problem)
-    return problem.shards(TRAIN, ModelFolder(output_dir).own_data(problem, flags.data_dir))
+    problem = text_problem(folder.run.problem)
+    return problem.shards(TRAIN, folder.own_data(problem, flags.data_dir))
 
 
-def _write(
-    flags: AlignFlags, output_dir: Path, run: Run, pairs: Pairs, gold: Sequence[Alignment] | None
-) -> None:
+def _write(flags: AlignFlags, folder: ModelFolder, pairs: Pairs, gold: Sequence[Alignment] | None) -> None:
     """Writes the alignment of each pair, and prints the error rate."""
     path = output_path(flags.align_to_file)
     form: ResultFormat[list[Link]] = ResultFormat(lambda links: to_bytes([format_pharaoh(links)]), list, list)
     with output_to(path) as output, ProgressBar("pairs") as bar:
-        translator = _load(flags, output_dir, run, aligns=True)
+        translator = _load(flags, folder, aligns=True)
         kept = output.start(origin_of(translator, "alignments", pairs), len(pairs), form)
         with naming(f"{flags.source} and {flags.target}"):
             found = align(translator, pairs, bar.show_decoding, say)

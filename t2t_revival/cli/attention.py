@@ -15,7 +15,7 @@ from t2t_revival.cli.support.run_flags import ModelFlags, decode_options
 from t2t_revival.cli.support.text_files import check_outputs, named_files
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import T2TError
-from t2t_revival.model_folder import Run
+from t2t_revival.model_folder import ModelFolder
 from t2t_revival.utils.files import buffered_write
 from t2t_revival.visualization.attention import compute_attention
 from t2t_revival.visualization.attention_page import page as html_page
@@ -54,24 +54,23 @@ class AttentionFlags(ModelFlags):
 
 
 def _attention(flags: AttentionFlags) -> None:
-    output_dir, run = flags.open_run()
+    folder = flags.open_model()
     page, picture = (Path(name).expanduser() if name else None for name in (flags.html, flags.png))
     if page is None and picture is None:
-        page = output_dir / PAGE_NAME
+        page = folder.path / PAGE_NAME
     if page == picture:
         raise T2TError(f"--html={page} and --png={picture} are the same file: give different names")
-    check_outputs(flags.model_files(output_dir, run), named_files(html=flags.html, png=flags.png))
-    options = decode_options(flags.decode_hparams, run)
+    check_outputs(flags.model_files(folder), named_files(html=flags.html, png=flags.png))
+    options = decode_options(flags.decode_hparams, folder.run)
     if options.mbr or options.split_sentences or options.markup:
         raise T2TError("decode_hparams: mbr, split_sentences and markup are for t2t-decoder: leave them out")
     tensorflow_setup.load_tensorflow_alone()
-    _draw(flags, output_dir, run, options, page, picture)
+    _draw(flags, folder, options, page, picture)
 
 
 def _draw(
     flags: AttentionFlags,
-    output_dir: Path,
-    run: Run,
+    folder: ModelFolder,
     options: DecodeHParams,
     page: Path | None,
     picture: Path | None,
@@ -82,7 +81,8 @@ def _draw(
         page_file, picture_file = (
             files.enter_context(buffered_write(path)) if path else None for path in (page, picture)
         )
-        translator, path, step = flags.load_translator(output_dir, options)
+        translator, path, step = flags.load_translator(folder, options)
+        run = folder.run
         title = f"{run.problem}, {run.hparams_set}, {step}"  # no folder, since a page may be passed on
         say(f"attention of {title}: {path}")
         attention = compute_attention(translator, flags.input, flags.target)

@@ -33,7 +33,7 @@ from t2t_revival.evaluation.checkpoint_evaluation import (
 from t2t_revival.evaluation.checkpoint_scores import Evaluation, Evaluations, run_metric
 from t2t_revival.evaluation.decoded import metric_for
 from t2t_revival.hints import command_line
-from t2t_revival.model_folder import ModelFolder, Run
+from t2t_revival.model_folder import ModelFolder
 from t2t_revival.problems.problem import DEV
 from t2t_revival.problems.text_problems import Text2TextProblem
 from t2t_revival.utils.files import check_writable, exclusive_lock
@@ -87,11 +87,11 @@ def _average(flags: AverageFlags) -> None:
     if flags.model_dir:
         _moving_averages(flags)
         return
-    output_dir, run = flags.open_run()
-    check_writable(output_dir)
+    folder = flags.open_model()
+    check_writable(folder.path)
     path, steps = average_latest(
-        output_dir,
-        flags.n or ModelFolder(output_dir).hparams.average_checkpoints,
+        folder.path,
+        flags.n or folder.hparams.average_checkpoints,
         flags.min_steps,
         flags.mix_data,
         warn_of_corruption,
@@ -101,37 +101,37 @@ def _average(flags: AverageFlags) -> None:
     count = _count(len(steps), "checkpoint")
     print(f"averaged {count} (steps {', '.join(map(str, steps))}): {path}")
     if flags.checkpoint != BEST:
-        _choose_default(flags, output_dir, run, Checkpoint(steps[-1], True, path))
+        _choose_default(flags, folder, Checkpoint(steps[-1], True, path))
     where = flags.named
     if flags.checkpoint == BEST:
         where["checkpoint"] = str(path)
-    if run.problem not in registry.list_problems():
+    if folder.run.problem not in registry.list_problems():
         where["t2t_usr_dir"] = "YOUR_PACKAGE"
     print(f"next: {command_line('t2t-decoder', **where)}")
 
 
-def _choose_default(flags: AverageFlags, output_dir: Path, run: Run, average: Checkpoint) -> None:
+def _choose_default(flags: AverageFlags, folder: ModelFolder, average: Checkpoint) -> None:
     """Makes the average the default, unless the newest or the best checkpoint scores better on dev."""
     if flags.skip_scoring:
-        mark_average(output_dir, average.step, is_worse=False)
+        mark_average(folder.path, average.step, is_worse=False)
         return
-    mark_average(output_dir, average.step, is_worse=True)  # until it is scored
+    mark_average(folder.path, average.step, is_worse=True)  # until it is scored
     try:
-        problem = text_problem(run.problem)
-        data_dir = ModelFolder(output_dir).own_data(problem, flags.data_dir)
-        settings = evaluation_settings(ModelFolder(output_dir), problem, DEV, data_dir, SENTENCES)
+        problem = text_problem(folder.run.problem)
+        data_dir = folder.own_data(problem, flags.data_dir)
+        settings = evaluation_settings(folder, problem, DEV, data_dir, SENTENCES)
     except T2TError as error:
-        mark_average(output_dir, average.step, is_worse=False)
+        mark_average(folder.path, average.step, is_worse=False)
         say(f"the average is the default without a score on dev: {error}")
         return
     tensorflow_setup.load_backend()
-    best = _score(output_dir, problem, data_dir, average, Evaluations(output_dir, DEV, settings))
+    best = _score(folder, problem, data_dir, average, Evaluations(folder.path, DEV, settings))
     if best.averaged:
-        mark_average(output_dir, average.step, is_worse=False)
+        mark_average(folder.path, average.step, is_worse=False)
         print("the average is the default of commands from now on")
         return
     if best.checkpoint.startswith(f"{BEST}{os.sep}"):
-        mark_stopped_early(output_dir)
+        mark_stopped_early(folder.path)
     print(
         f"the average is worse, and no default: commands use {best.checkpoint}; --checkpoint=average is for "
         "the average"
@@ -139,28 +139,28 @@ def _choose_default(flags: AverageFlags, output_dir: Path, run: Run, average: Ch
 
 
 def _score(
-    output_dir: Path, problem: Text2TextProblem, data_dir: Path, average: Checkpoint, table: Evaluations
+    folder: ModelFolder, problem: Text2TextProblem, data_dir: Path, average: Checkpoint, table: Evaluations
 ) -> Evaluation:
     """Prints the scores of an average, the newest checkpoint and the best one; returns the best of them."""
     from t2t_revival.evaluation.split_scores import CheckpointScores, sample
 
-    newest = candidates(output_dir, NEWEST)[:1]
+    newest = candidates(folder.path, NEWEST)[:1]
     others = [
-        kept for kept in candidates(output_dir, BEST)[:1] if kept.step not in (own.step for own in newest)
+        kept for kept in candidates(folder.path, BEST)[:1] if kept.step not in (own.step for own in newest)
     ]
     rows = []
     for row in evaluate_checkpoints(
         [average, *newest, *others],
         table,
         lambda: CheckpointScores(
-            ModelFolder(output_dir),
+            folder,
             problem,
             DEV,
             data_dir,
             SENTENCES,
             tensorflow_setup.num_parallel_batches(),
         ),
-        lambda checkpoint, seconds: say(f"scoring {checkpoint.path.relative_to(output_dir)} on dev"),
+        lambda checkpoint, seconds: say(f"scoring {checkpoint.path.relative_to(folder.path)} on dev"),
         say_skipped,
     ):
         rows.append(row)
@@ -168,7 +168,7 @@ def _score(
         print(f"{row.checkpoint}  dev: {scores}", flush=True)
     references = [target for _, target in sample(problem, DEV, data_dir, SENTENCES)]
     outputs = {row.checkpoint: table.outputs(row) for row in rows}
-    best, reason = best_checkpoint(rows, metric_for(problem), outputs, references, run_metric(output_dir))
+    best, reason = best_checkpoint(rows, metric_for(problem), outputs, references, run_metric(folder.path))
     print(reason)
     return rows[0] if rows[0].scores == best.scores else best
 
@@ -176,8 +176,7 @@ def _score(
 def _moving_averages(flags: AverageFlags) -> None:
     model_dir = Path(flags.model_dir).expanduser()
     folder = Path(flags.output_dir).expanduser() if flags.output_dir else model_dir / FOLDER
-    flags.run_in(model_dir)
-    model = ModelFolder(model_dir)
+    model = flags.model_in(model_dir)
     count = flags.n or model.hparams.average_checkpoints
     check_averages(folder, model_dir, count, flags.mix_data)
     model.copy_to(folder)

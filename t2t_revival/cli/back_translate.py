@@ -78,10 +78,10 @@ class BackTranslateFlags(ModelFlags, ShardFlags):
 def _back_translate(flags: BackTranslateFlags) -> None:
     _check_flags(flags)
     shard = flags.shard()
-    model_dir, run = flags.open_run()
+    trained = flags.open_model()
 
     def decoded() -> BackTranslation:
-        corpus = _corpus(flags, model_dir, run)
+        corpus = _corpus(flags, trained)
         if not (corpus.stored_counts() or corpus.are_complete()):
             _decode(flags, corpus, shard)
         return corpus
@@ -113,20 +113,22 @@ def _check_flags(flags: BackTranslateFlags) -> None:
         )
 
 
-def _corpus(flags: BackTranslateFlags, model_dir: Path, run: Run) -> BackTranslation:
+def _corpus(flags: BackTranslateFlags, trained: ModelFolder) -> BackTranslation:
     """Returns the corpus that the flags ask for, made or not."""
     folder = Path(flags.corpus_dir).expanduser()
-    if folder.resolve() == model_dir.resolve():
+    if folder.resolve() == trained.path.resolve():
         raise T2TError(f"--corpus_dir={folder} is the model's own folder: give another")
-    problem = text_problem(run.problem)
-    options, noise = _options(flags, run), _noise(flags)
-    model = TrainedModel.select(ModelFolder(model_dir), flags.checkpoint, warn_of_corruption)
+    problem = text_problem(trained.run.problem)
+    options, noise = _options(flags, trained.run), _noise(flags)
+    model = TrainedModel.select(trained, flags.checkpoint, warn_of_corruption)
     say(f"reading {', '.join(flags.mono)}")
     try:
         text = MonolingualText.open([Path(file).expanduser() for file in flags.mono])
     except OSError as error:
         raise T2TError(f"--mono={error.filename}: {error.strerror}") from error
-    return BackTranslation(folder, model, problem, run.fingerprint, options, text, noise, str(flags.engine))
+    return BackTranslation(
+        folder, model, problem, trained.run.fingerprint, options, text, noise, str(flags.engine)
+    )
 
 
 def _options(flags: BackTranslateFlags, run: Run) -> DecodeHParams:

@@ -44,7 +44,7 @@ from t2t_revival.decoding.resumable import UNCHECKED, score_pairs, split_at_tab,
 from t2t_revival.decoding.shards import Shard
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.decoded import SplitFiles, decode_split, metric_for
-from t2t_revival.model_folder import ModelFolder, Run
+from t2t_revival.model_folder import ModelFolder
 from t2t_revival.problems.text_problems import Text2TextProblem
 from t2t_revival.utils.files import is_special
 
@@ -132,12 +132,12 @@ def _decoder(flags: DecoderFlags) -> None:
     _check_flags(flags)
     shard = flags.shard()
     _check_files(flags, shard)
-    output_dir, run = flags.open_run()
-    _check_model_files(flags, shard, output_dir, run)
+    folder = flags.open_model()
+    _check_model_files(flags, shard, folder)
 
     def load() -> Translator:
         flags.engine.load_backend(typed=flags.decode_interactive)
-        return _load(flags, output_dir, run)
+        return _load(flags, folder)
 
     if flags.score_file:
         _score_file(flags, load)
@@ -153,7 +153,7 @@ def _decoder(flags: DecoderFlags) -> None:
     elif flags.decode_from_file:
         _decode_file(flags, shard, load)
     else:
-        _decode_split(flags, shard, output_dir, run, load)
+        _decode_split(flags, shard, folder, load)
 
 
 def _check_flags(flags: DecoderFlags) -> None:
@@ -203,15 +203,15 @@ def _check_files(flags: DecoderFlags, shard: Shard) -> None:
     check_outputs({**parts, **inputs}, _outputs(flags, shard) or ({"": STANDARD_STREAM} if inputs else {}))
 
 
-def _check_model_files(flags: DecoderFlags, shard: Shard, output_dir: Path, run: Run) -> None:
+def _check_model_files(flags: DecoderFlags, shard: Shard, folder: ModelFolder) -> None:
     """Checks that no output overwrites the model or the data."""
-    inputs = flags.model_files(output_dir, run)
+    inputs = flags.model_files(folder)
     if flags.is_of_split:
-        data_dir = Path(flags.data_dir or run.data_dir).expanduser()
+        data_dir = Path(flags.data_dir or folder.run.data_dir).expanduser()
         patterns = (
-            f"{run.problem}-*-?????-of-?????",
-            f"{run.problem}-*.references",
-            f"{run.problem}.*",
+            f"{folder.run.problem}-*-?????-of-?????",
+            f"{folder.run.problem}-*.references",
+            f"{folder.run.problem}.*",
             "vocab.*",
         )
         inputs |= {f"the data's {path}": path for pattern in patterns for path in data_dir.glob(pattern)}
@@ -229,12 +229,12 @@ def _outputs(flags: DecoderFlags, shard: Shard) -> dict[str, str | Path]:
     return {flag: joined, **parts}
 
 
-def _load(flags: DecoderFlags, output_dir: Path, run: Run) -> Translator:
+def _load(flags: DecoderFlags, folder: ModelFolder) -> Translator:
     given = {name: getattr(flags, name) for name in ("split_sentences", "markup") if flags.has(name)}
-    options = replace(decode_options(flags.decode_hparams, run), **given)
+    options = replace(decode_options(flags.decode_hparams, folder.run), **given)
     flags.check_details(options, bool(flags.score_file))
     translator, path, step = flags.load_translator(
-        output_dir,
+        folder,
         options,
         num_parallel_batches=flags.engine.num_parallel_batches(flags.decode_interactive),
         engine=flags.engine.name,
@@ -244,8 +244,8 @@ def _load(flags: DecoderFlags, output_dir: Path, run: Run) -> Translator:
     say(f"decoding with {path} ({step})")
     if translator.problem is None:
         say(
-            f"warning: the problem {run.problem} is not registered, so its changes to inputs and outputs are "
-            "not made: if it has any, give --t2t_usr_dir"
+            f"warning: the problem {folder.run.problem} is not registered, so its changes to inputs and "
+            "outputs are not made: if it has any, give --t2t_usr_dir"
         )
     return translator
 
@@ -287,15 +287,17 @@ def _decode_file(flags: DecoderFlags, shard: Shard, load: Callable[[], Translato
 
 
 def _decode_split(
-    flags: DecoderFlags, shard: Shard, output_dir: Path, run: Run, load: Callable[[], Translator]
+    flags: DecoderFlags, shard: Shard, folder: ModelFolder, load: Callable[[], Translator]
 ) -> None:
     """Decodes a split; prints examples and the BLEU or F1."""
     split = flags.dataset_split or ("test" if flags.eval_use_test_set else "dev")
-    problem = registry.problem(run.problem)
+    problem = registry.problem(folder.run.problem)
     if not isinstance(problem, Text2TextProblem):
-        raise T2TError(f"problem {run.problem} has no splits of text to decode: give --decode_from_file")
+        raise T2TError(
+            f"problem {folder.run.problem} has no splits of text to decode: give --decode_from_file"
+        )
     flags.engine.load_backend()
-    pairs = list(problem.references(split, ModelFolder(output_dir).find_data(problem, flags.data_dir)))
+    pairs = list(problem.references(split, folder.find_data(problem, flags.data_dir)))
     first, end = shard.bounds(len(pairs))
     part = split
     if shard.count > 1:
@@ -303,7 +305,7 @@ def _decode_split(
         part = f"{split}, sentences {first + 1:,} to {end:,} of {len(pairs):,}"
     translator = load()
     path = output_path(flags.decode_to_file)
-    files = SplitFiles.beside(path) if path else SplitFiles.of_model(output_dir, split, translator)
+    files = SplitFiles.beside(path) if path else SplitFiles.of_model(folder.path, split, translator)
     written = files.of_shard(shard)
     with ProgressBar("sentences") as bar:
         outputs, result = decode_split(

@@ -28,7 +28,7 @@ from t2t_revival.evaluation.checkpoint_evaluation import (
 from t2t_revival.evaluation.checkpoint_scores import Evaluation, Evaluations, run_metric
 from t2t_revival.evaluation.decoded import metric_for, score_names
 from t2t_revival.hints import command_line
-from t2t_revival.model_folder import ModelFolder, Run
+from t2t_revival.model_folder import ModelFolder
 from t2t_revival.problems.problem import DEV, TEST
 from t2t_revival.problems.text_problems import Text2TextProblem
 from t2t_revival.utils.files import check_writable
@@ -64,17 +64,15 @@ class EvalFlags(RunFlags):
 
 def _eval(flags: EvalFlags) -> None:
     engine = _own_engine(flags)
-    output_dir, run = flags.open_run()
+    folder = flags.open_model()
     if flags.engine.is_ctranslate2:
-        _check_ctranslate2(flags, output_dir, run)
-    problem = text_problem(run.problem)
+        _check_ctranslate2(flags, folder)
+    problem = text_problem(folder.run.problem)
     split = TEST if flags.eval_use_test_set else DEV
-    data_dir = ModelFolder(output_dir).own_data(problem, flags.data_dir)
-    settings = evaluation_settings(
-        ModelFolder(output_dir), problem, split, data_dir, flags.eval_bleu_sentences, engine
-    )
+    data_dir = folder.own_data(problem, flags.data_dir)
+    settings = evaluation_settings(folder, problem, split, data_dir, flags.eval_bleu_sentences, engine)
     tensorflow_setup.load_backend()
-    _evaluate(flags, output_dir, run, problem, data_dir, Evaluations(output_dir, split, settings), split)
+    _evaluate(flags, folder, problem, data_dir, Evaluations(folder.path, split, settings), split)
 
 
 def _own_engine(flags: EvalFlags) -> str:
@@ -88,19 +86,16 @@ def _own_engine(flags: EvalFlags) -> str:
     return str(flags.engine)
 
 
-def _check_ctranslate2(flags: EvalFlags, output_dir: Path, run: Run) -> None:
+def _check_ctranslate2(flags: EvalFlags, folder: ModelFolder) -> None:
     """Checks, before TensorFlow is loaded, that CTranslate2 can decode with the model."""
     from t2t_revival.decoding.ctranslate2_engine import check_usable
 
-    check_usable(
-        ModelFolder(output_dir).hparams, DecodeHParams.parse("", run.decode_hparams), flags.engine.precision
-    )
+    check_usable(folder.hparams, DecodeHParams.parse("", folder.run.decode_hparams), flags.engine.precision)
 
 
 def _evaluate(
     flags: EvalFlags,
-    output_dir: Path,
-    run: Run,
+    folder: ModelFolder,
     problem: Text2TextProblem,
     data_dir: Path,
     table: Evaluations,
@@ -111,25 +106,23 @@ def _evaluate(
     from t2t_revival.evaluation.split_scores import CheckpointScores, sample
 
     def scorer() -> CheckpointScores:
-        check_writable(output_dir)
+        check_writable(folder.path)
         parallel, load_decoder = tensorflow_setup.num_parallel_batches(), None
         if _own_engine(flags):
             load_decoder = partial(
                 Translator.load,
-                output_dir,
+                folder.path,
                 num_parallel_batches=flags.engine.num_parallel_batches(),
                 precision=flags.engine.precision,
                 engine=flags.engine.name,
                 on_note=say,
             )
-        return CheckpointScores(
-            ModelFolder(output_dir), problem, split, data_dir, sentences, parallel, load_decoder
-        )
+        return CheckpointScores(folder, problem, split, data_dir, sentences, parallel, load_decoder)
 
     sentences = flags.eval_bleu_sentences
     names = [name for name in score_names(problem) if sentences or name not in DECODED]
-    where = flags.checkpoint or output_dir
-    list_checkpoints = checkpoint_lister(output_dir, flags.checkpoint)
+    where = flags.checkpoint or folder.path
+    list_checkpoints = checkpoint_lister(folder.path, flags.checkpoint)
     seen: set[Path] = set()
 
     def say_start(checkpoint: Checkpoint, seconds: float) -> None:
@@ -156,23 +149,23 @@ def _evaluate(
     if not rows:
         raise T2TError(f"no valid checkpoint in {where}: train with t2t-trainer")
     picture = table.path.with_suffix(".png")
-    draw_evaluations(table.rows, picture, f"{run.problem}, {run.hparams_set}: {split}")
+    draw_evaluations(table.rows, picture, f"{folder.run.problem}, {folder.run.hparams_set}: {split}")
     print(f"table    {table.path}\npicture  {picture}")
     references = [target for _, target in sample(problem, split, data_dir, sentences)]
     outputs = {row.checkpoint: table.outputs(row) for row in rows}
-    best, reason = best_checkpoint(rows, metric_for(problem), outputs, references, run_metric(output_dir))
+    best, reason = best_checkpoint(rows, metric_for(problem), outputs, references, run_metric(folder.path))
     print(reason)
-    _print_next(flags, output_dir, best)
+    _print_next(flags, folder, best)
 
 
-def _print_next(flags: EvalFlags, output_dir: Path, best: Evaluation) -> None:
-    path = Path(os.path.normpath(output_dir / best.checkpoint))
+def _print_next(flags: EvalFlags, folder: ModelFolder, best: Evaluation) -> None:
+    path = Path(os.path.normpath(folder.path / best.checkpoint))
     if not path.exists():
         print(
             f"{path} was deleted by the training: t2t-trainer keeps more with a larger --keep_checkpoint_max"
         )
     where = {
-        "output_dir": output_dir,
+        "output_dir": folder.path,
         "checkpoint": path if path.exists() else None,
         "data_dir": flags.data_dir,
         "t2t_usr_dir": flags.t2t_usr_dir,

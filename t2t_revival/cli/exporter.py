@@ -21,7 +21,7 @@ from t2t_revival.decoding.ctranslate2_format import vocabulary_names
 from t2t_revival.decoding.options import CTRANSLATE2, DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.hints import command_line
-from t2t_revival.model_folder import ModelFolder, Run
+from t2t_revival.model_folder import ModelFolder
 from t2t_revival.utils.files import check_no_pattern, check_writable
 
 if TYPE_CHECKING:
@@ -91,22 +91,22 @@ class ExporterFlags(EnsembleFlags):
 
 
 def _export(flags: ExporterFlags) -> None:
-    output_dir, run = flags.open_run()
+    folder = flags.open_model()
     if flags.ensemble and flags.format != SAVED_MODEL:
         raise T2TError(f"--ensemble is for --format={SAVED_MODEL}: {flags.format} has one model")
     if flags.ensemble and not flags.export_dir:
         raise T2TError("--export_dir is missing: an ensemble belongs to no output_dir")
-    options = decode_options(flags.decode_hparams, run)
+    options = decode_options(flags.decode_hparams, folder.run)
     options.check_served()
     _check_format(flags.format, flags.quantize, options)
-    capabilities.check_held(ModelFolder(output_dir).hparams, HOLDERS[flags.format])
-    default = output_dir / ("export" if flags.format == SAVED_MODEL else flags.format)
+    capabilities.check_held(folder.hparams, HOLDERS[flags.format])
+    default = folder.path / ("export" if flags.format == SAVED_MODEL else flags.format)
     export_dir = Path(flags.export_dir).expanduser() if flags.export_dir else default
     if flags.format == SAVED_MODEL:
         check_no_pattern(export_dir.absolute(), "give another --export_dir")
     check_writable(export_dir)
     tensorflow_setup.load_tensorflow_alone()
-    _write(flags, output_dir, run, options, export_dir)
+    _write(flags, folder, options, export_dir)
 
 
 def _check_format(name: str, quantize: str, options: DecodeHParams) -> None:
@@ -122,9 +122,7 @@ def _check_format(name: str, quantize: str, options: DecodeHParams) -> None:
         options.check_litert()
 
 
-def _write(
-    flags: ExporterFlags, output_dir: Path, run: Run, options: DecodeHParams, export_dir: Path
-) -> None:
+def _write(flags: ExporterFlags, folder: ModelFolder, options: DecodeHParams, export_dir: Path) -> None:
     """Loads the model, writes it, and prints what can be done with it."""
     from t2t_revival.serving.export import export, export_ctranslate2, export_litert
     from t2t_revival.serving.module import PRECISIONS
@@ -132,14 +130,14 @@ def _write(
     served = flags.format == SAVED_MODEL
     precision = PRECISIONS[flags.quantize] if served else "float32"
     translator, path, step = flags.load_translator(
-        output_dir, options, precision=precision, constant_weights=False
+        folder, options, precision=precision, constant_weights=False
     )
     say(f"exporting {path} ({step})")
-    heads = None if flags.ensemble else AlignmentHeads.find(output_dir, translator.model.hparams)
+    heads = None if flags.ensemble else AlignmentHeads.find(folder.path, translator.model.hparams)
     if served:
-        written = export(translator, export_dir, run.problem, flags.quantize, heads)
+        written = export(translator, export_dir, folder.run.problem, flags.quantize, heads)
         trees = translator.problem is not None and translator.problem.separates_words
-        following = _next_command(export_dir.absolute(), run.problem, trees, flags.t2t_usr_dir)
+        following = _next_command(export_dir.absolute(), folder.run.problem, trees, flags.t2t_usr_dir)
     elif flags.format == CTRANSLATE2:
         written = export_ctranslate2(translator, export_dir, flags.quantize, heads)
         following = _ctranslate2_example(written, translator, options)

@@ -119,11 +119,13 @@ def _configs(flags: ServerFlags) -> list[ModelConfig]:
         folder = Path(flags.saved_model).expanduser()
         name = check_name(flags.servable_name or exported_name(folder))
         return [ModelConfig(name, saved_model=folder, problem=flags.problem)]
-    folder, run = flags.open_run()
-    name = check_name(flags.servable_name or run.problem)
+    model = flags.open_model()
+    name = check_name(flags.servable_name or model.run.problem)
     engine, precision = flags.engine.name, flags.engine.precision
     return [
-        ModelConfig(name, output_dir=folder, checkpoint=flags.checkpoint, engine=engine, precision=precision)
+        ModelConfig(
+            name, output_dir=model.path, checkpoint=flags.checkpoint, engine=engine, precision=precision
+        )
     ]
 
 

@@ -40,20 +40,20 @@ class ShortlistFlags(RunFlags):
 
 
 def _learn(flags: ShortlistFlags) -> None:
-    output_dir, run = flags.open_run()
-    problem = text_problem(run.problem)
-    data_dir = ModelFolder(output_dir).own_data(problem, flags.data_dir)
-    check_writable(output_dir)
+    folder = flags.open_model()
+    problem = text_problem(folder.run.problem)
+    data_dir = folder.own_data(problem, flags.data_dir)
+    check_writable(folder.path)
     tensorflow_setup.load_tensorflow()
-    _write(flags, output_dir, problem, data_dir)
+    _write(flags, folder, problem, data_dir)
 
 
-def _write(flags: ShortlistFlags, output_dir: Path, problem: Text2TextProblem, data_dir: Path) -> None:
+def _write(flags: ShortlistFlags, folder: ModelFolder, problem: Text2TextProblem, data_dir: Path) -> None:
     """Learns the translations, writes them, and prints how many of dev's tokens they have."""
     from t2t_revival.data.examples import read_pairs
     from t2t_revival.data.lexicon import learn_translations
 
-    vocabularies = ModelFolder(output_dir).vocabularies
+    vocabularies = folder.vocabularies
     pairs = read_pairs(problem.shards(TRAIN, data_dir), flags.max_pairs)
     with ProgressBar("iterations") as bar:
         learned = learn_translations(
@@ -66,7 +66,7 @@ def _write(flags: ShortlistFlags, output_dir: Path, problem: Text2TextProblem, d
         )
     data = problem.data_fingerprint(TRAIN, data_dir)
     found = Translations(*learned, vocabularies.fingerprint, vocabularies.target_size or 0, data)
-    path = found.save(output_dir)
+    path = found.save(folder.path)
     size, share = coverage(found, read_pairs(problem.shards(DEV, data_dir), flags.max_pairs))
     print(f"learned from {len(pairs.inputs.lengths):,} pairs: {path}")
     print(

@@ -51,17 +51,17 @@ class TranslateFlags(RunFlags):
 
 
 def _translate_all(flags: TranslateFlags) -> None:
-    model_dir, run = flags.open_run()
+    model = flags.open_model()
     own = [f"{name}={flags.given[name]}" for name in ("beam_size", "alpha") if name in flags.given]
-    options = decode_options(",".join(filter(None, [flags.decode_hparams, *own])), run)
-    has_bleu = "bleu" in registry.problem(run.problem).eval_metrics()
-    folder = Path(flags.translations_dir or model_dir / FOLDER).expanduser()
-    made = {f"the translation {path}": path for path in folder.glob(f"{run.problem}-*")}
+    options = decode_options(",".join(filter(None, [flags.decode_hparams, *own])), model.run)
+    has_bleu = "bleu" in registry.problem(model.run.problem).eval_metrics()
+    folder = Path(flags.translations_dir or model.path / FOLDER).expanduser()
+    made = {f"the translation {path}": path for path in folder.glob(f"{model.run.problem}-*")}
     check_outputs(named_files(source=flags.source), made)
     lines = read_lines(flags.source, "source")
     with ProgressBar("sentences") as bar:
         translations = CheckpointTranslations(
-            ModelFolder(model_dir),
+            model,
             folder,
             lines,
             flags.source,
@@ -71,24 +71,24 @@ def _translate_all(flags: TranslateFlags) -> None:
             say,
         )
         with translations.open():
-            steps = _translate(flags, model_dir, translations)
+            steps = _translate(flags, model, translations)
     if not steps:
         at_least = f" of {flags.min_steps} steps or more" if flags.min_steps else ""
         raise T2TError(
-            f"no valid checkpoint{at_least} in {model_dir}: train with t2t-trainer, or give --wait_minutes"
+            f"no valid checkpoint{at_least} in {model.path}: train with t2t-trainer, or give --wait_minutes"
         )
     print(f"{len(steps)} translations of {len(lines):,} lines in {folder}, steps {steps[0]} to {steps[-1]}")
     if has_bleu:
         print(f"next: {command_line('t2t-bleu', translations_dir=folder, reference='REFERENCE')}")
 
 
-def _translate(flags: TranslateFlags, model_dir: Path, translations: CheckpointTranslations) -> list[int]:
+def _translate(flags: TranslateFlags, model: ModelFolder, translations: CheckpointTranslations) -> list[int]:
     """Translates with each checkpoint that has no translation yet; returns the steps of all translations."""
     steps = []
     for checkpoint in wait_flags.step_files(
-        lambda: list_checkpoints(model_dir),
+        lambda: list_checkpoints(model.path),
         flags.wait_minutes,
-        f"a checkpoint in {model_dir}",
+        f"a checkpoint in {model.path}",
         flags.min_steps,
     ):
         path, note = translations.path(checkpoint), ", there already"

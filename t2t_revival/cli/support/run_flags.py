@@ -85,8 +85,8 @@ class RunFlags(ProblemFlags):
             folder = folder.parents[1] / here / folder.name
         return self.refuse_t2t(folder)
 
-    def open_run(self) -> tuple[Path, Run]:
-        """Returns the output_dir, or the first of an ensemble, and its run.
+    def open_model(self) -> ModelFolder:
+        """Returns the output_dir, or the first of an ensemble.
 
         The flags of problem and hparams set must agree with it. tensor2tensor's name of the problem agrees,
         and so does its hparams set of the same model.
@@ -94,47 +94,48 @@ class RunFlags(ProblemFlags):
         folder = next(iter(self.ensemble_dirs), None) or self.run_dir()
         if self.checkpoint:
             self.refuse_t2t(Path(self.checkpoint).expanduser())
-        return folder, self.run_in(folder)
+        return self.model_in(folder)
 
-    def run_in(self, folder: Path) -> Run:
-        """Loads the run of a folder; see `open_run`."""
+    def model_in(self, path: Path) -> ModelFolder:
+        """Opens a folder; see `open_model`."""
         self.import_usr_dir()
-        if not ModelFolder(folder).has_run:  # else it may be a user's problem
-            self._check_names(folder)
-        run = Run.load(self.refuse_t2t(folder))
+        folder = ModelFolder(path)
+        if not folder.has_run:  # else it may be a user's problem
+            self._check_names(path)
+        self.refuse_t2t(path)
+        run = folder.run
         for name, given, own, agrees in (
             ("problem", self.problem, run.problem, self._is_t2t_problem(run.problem)),
             ("hparams_set", self.hparams_set, run.hparams_set, self._is_t2t_set_of(folder)),
         ):
             if given not in (None, own) and not agrees:
                 raise T2TError(
-                    f"--{name}={given}: {folder} holds a model of {own}; omit the flag, or give another "
-                    "folder"
+                    f"--{name}={given}: {path} holds a model of {own}; omit the flag, or give another folder"
                 )
-        return run
+        return folder
 
-    def model_files(self, folder: Path, run: Run) -> dict[str, Path]:
+    def model_files(self, folder: ModelFolder) -> dict[str, Path]:
         """The files from which a trained model is loaded, by their names for errors."""
-        chosen = Path(self.checkpoint or folder).expanduser()
-        folders = self.ensemble_dirs or [folder]
+        chosen = Path(self.checkpoint or folder.path).expanduser()
+        folders = self.ensemble_dirs or [folder.path]
         lists = list_checkpoints, list_averaged, list_best
         checkpoints = [one for find in lists for each in folders for one in find(each)]
         checkpoints += list_checkpoints(chosen)
         paths = [
             chosen,
             chosen.with_name(f"{chosen.name}.npz"),
-            *(each / name for name in (HPARAMS_FILE, RUN_FILE, *run.vocabularies) for each in folders),
+            *(each / name for name in (HPARAMS_FILE, RUN_FILE, *folder.run.vocabularies) for each in folders),
         ]
         return {f"the model's {path}": path for path in [*paths, *(one.path for one in checkpoints)]}
 
     def load_translator(
-        self, output_dir: Path, options: DecodeHParams, **settings: Any
+        self, folder: ModelFolder, options: DecodeHParams, **settings: Any
     ) -> tuple[Translator, str, str]:
         """Loads the model of `--checkpoint`; also returns its file, and its step, in words."""
         from t2t_revival.decoding.translator import Translator
 
         translator = Translator.load(
-            output_dir,
+            folder.path,
             self.checkpoint,
             options,
             on_damaged=warn_of_corruption,
@@ -153,14 +154,14 @@ class RunFlags(ProblemFlags):
             name is not None and t2t_names.is_problem(name, problem) and name not in registry.list_problems()
         )
 
-    def _is_t2t_set_of(self, folder: Path) -> bool:
+    def _is_t2t_set_of(self, folder: ModelFolder) -> bool:
         """Checks for an hparams set of tensor2tensor that describes the model in a folder."""
         name = self.hparams_set
         if not name or not name.startswith(T2T_SETS) or name not in registry.list_hparams():
             return False
-        return registry.hparams(name).architecture() == ModelFolder(folder).hparams.architecture()
+        return registry.hparams(name).architecture() == folder.hparams.architecture()
 
-    def _check_names(self, folder: Path) -> None:
+    def _check_names(self, path: Path) -> None:
         """Checks that problem and hparams set exist: where one is misspelt, so is the default output_dir."""
         try:
             if self.problem and t2t_names.problem_here(self.problem) not in registry.list_problems():
@@ -168,7 +169,7 @@ class RunFlags(ProblemFlags):
             if self.hparams_set:
                 registry.hparams(self.hparams_set)
         except T2TError as error:
-            raise T2TError(f"no trained model in {folder}: {error}") from error
+            raise T2TError(f"no trained model in {path}: {error}") from error
 
 
 def checkpoint_flag(default: str) -> str | None:
@@ -211,12 +212,12 @@ class EnsembleFlags(ModelFlags):
         return [self.refuse_t2t(Path(name).expanduser(), "ensemble") for name in self.ensemble]
 
     def load_translator(
-        self, output_dir: Path, options: DecodeHParams, **settings: Any
+        self, folder: ModelFolder, options: DecodeHParams, **settings: Any
     ) -> tuple[Translator, str, str]:
         """Loads the ensemble, or else the model of `--checkpoint`; see `RunFlags`."""
         folders = self.ensemble_dirs
         if not folders:
-            return super().load_translator(output_dir, options, **settings)
+            return super().load_translator(folder, options, **settings)
 
         def load() -> tuple[Translator, list[trained_models.TrainedModel]]:
             models = trained_models.open_models(folders, "ensemble", self.checkpoint, warn_of_corruption)

@@ -52,23 +52,23 @@ def model(out):
 )
 def test_a_model_has_t2ts_name_too(model, problem, theirs):
     out = model(problem)
-    folder, run = parsed(f"--output_dir={out}", f"--problem={theirs}").open_run()
-    assert (folder, run.problem) == (out, problem)
+    folder = parsed(f"--output_dir={out}", f"--problem={theirs}").open_model()
+    assert (folder.path, folder.run.problem) == (out, problem)
 
 
 def test_a_users_problem_with_t2ts_name_is_another(model, monkeypatch):
     monkeypatch.setitem(registry._PROBLEMS, "translate_ende_wmt8k", type(registry.problem("translate_ende")))
     with pytest.raises(T2TError, match="holds a model of translate_ende"):
-        parsed(f"--output_dir={model()}", "--problem=translate_ende_wmt8k").open_run()
+        parsed(f"--output_dir={model()}", "--problem=translate_ende_wmt8k").open_model()
 
 
 def test_t2ts_set_of_the_same_model(model):
     out = model(hparams_set="base")
     registry.hparams("transformer_base_v2").save(out)
-    parsed(f"--output_dir={out}", "--hparams_set=transformer_base").open_run()
+    parsed(f"--output_dir={out}", "--hparams_set=transformer_base").open_model()
     for name in ("transformer_base_v1", "transformer_big", "big"):
         with pytest.raises(T2TError, match=f"--hparams_set={name}: .* holds a model of base"):
-            parsed(f"--output_dir={out}", f"--hparams_set={name}").open_run()
+            parsed(f"--output_dir={out}", f"--hparams_set={name}").open_model()
 
 
 def test_the_default_folder_of_t2ts_name(model, tmp_path, monkeypatch):
@@ -77,10 +77,10 @@ def test_the_default_folder_of_t2ts_name(model, tmp_path, monkeypatch):
     ours = tmp_path / "t2t_train" / "translate_ende" / "tiny"
     assert parsed(*flags).run_dir() == ours
     with pytest.raises(T2TError, match=f"no trained model in {ours}"):
-        parsed(*flags).open_run()
+        parsed(*flags).open_model()
     ours.parent.mkdir(parents=True)
     model().rename(ours)
-    assert parsed(*flags).open_run()[0] == ours
+    assert parsed(*flags).open_model().path == ours
     own = tmp_path / "t2t_train" / "translate_ende_wmt32k" / "tiny"
     own.mkdir(parents=True)
     assert parsed(*flags).run_dir() == own
@@ -176,5 +176,5 @@ def test_t2ts_hparams_without_a_checkpoint(tmp_path, capsys):
 def test_a_folder_of_this_project_is_not_t2ts(model):
     out = model()
     (out / "model.ckpt-1000.index").touch()
-    assert parsed(f"--output_dir={out}").open_run()[0] == out
+    assert parsed(f"--output_dir={out}").open_model().path == out
     assert HParams.load(out) is not None
