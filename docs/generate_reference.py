@@ -1,4 +1,4 @@
-"""MkDocs hook: pages that are generated from the code and from files at the top of the checkout.
+"""MkDocs hook: pages that are generated from the code and from files elsewhere in the checkout.
 
 `mkdocs build` calls the functions named after its events (see `hooks` in mkdocs.yml). Commands, flags,
 hparams sets and modules are read from the code at each build, so that their pages cannot go stale.
@@ -31,6 +31,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "build" / "docs" / "t2t_revival"
 API = "reference/api"
 TOP_FILES = {  # page: the file that it is made from
+    "from_tensor2tensor.md": "t2t_revival/from_tensor2tensor.md",
     "project/design.md": "BUILD_NOTES.md",
     "project/contributing.md": "CONTRIBUTING.md",
     "project/changelog.md": "CHANGELOG.md",

@@ -15,7 +15,7 @@ from operator import ge, gt, lt
 from pathlib import Path
 from typing import Any, TypeVar
 
-from t2t_revival import registry
+from t2t_revival import registration
 from t2t_revival.errors import T2TError, did_you_mean
 from t2t_revival.utils import checked_json
 from t2t_revival.utils.texts import shown
@@ -277,7 +277,7 @@ class HParams:
                 factor of `learning_rate_schedule` is not registered.
         """
         changed = self.replace(**parse_overrides(text, {f.name: f.type for f in dataclasses.fields(self)}))
-        registry.schedule_factors(changed.learning_rate_schedule)
+        registration.schedule_factors(changed.learning_rate_schedule)
         return changed
 
     def to_json(self) -> str:

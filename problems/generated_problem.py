@@ -22,7 +22,6 @@ from t2t_revival.data.sources import Source
 from t2t_revival.data.vocabulary import TextEncoder, Vocabularies
 from t2t_revival.data.workers import ShardRunner, make_shards
 from t2t_revival.errors import T2TError
-from t2t_revival.hints import datagen_command
 from t2t_revival.problems.problem import Problem
 from t2t_revival.utils.files import path_of
 
@@ -36,7 +35,6 @@ class GeneratedProblem(Problem):
     """
 
     default_source: str
-    targets_are_text: bool = True  # to which the rules of `data.cleaning` can be applied
     reference_lines: Callable[[Source, str], Iterable[str]] | None = None
     _corpus: str = ""  # of a mixture; see `corpora`
 
@@ -135,7 +133,7 @@ class GeneratedProblem(Problem):
         path = metadata_path(folder, self._files_name)
         if not path.is_file():
             held = f" (it holds {others[0].held})" if (others := other_data(folder, self._files_name)) else ""
-            raise T2TError(f"no data for {self.name} in {folder}{held}: run {datagen_command(self, folder)}")
+            raise T2TError(f"no data for {self.name} in {folder}{held}: run ", self.datagen_command(folder))
         found = Metadata.load(path)
         source_name = None
         if mixture := self.requested_mixture:
@@ -156,7 +154,7 @@ class GeneratedProblem(Problem):
             view = self._view(corpus.name)
             if not view.has_data(folder):
                 raise T2TError(
-                    f"{folder} lacks the corpus {corpus.name!r}: run {datagen_command(self, folder)}"
+                    f"{folder} lacks the corpus {corpus.name!r}: run ", self.datagen_command(folder)
                 )
             corpora[corpus.name] = view.metadata(folder)
             source = self.corpus_source(corpus, self.config.tmp_dir)

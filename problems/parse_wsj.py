@@ -6,10 +6,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from t2t_revival import registry
+from t2t_revival import registration
 from t2t_revival.data.metadata import references_path
+from t2t_revival.data.records import remake
 from t2t_revival.errors import T2TError
-from t2t_revival.hints import remake_command
 from t2t_revival.parsing.symbols import symbols
 from t2t_revival.problems.problem import TRAIN
 from t2t_revival.problems.text_problems import Finished, Text2TextProblem
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 VOCAB_SIZES = ((10_000, 4_000), (30_000, 8_000))  # (exclusive bound of training trees, pieces)
 
 
-@registry.register_problem
+@registration.register_problem
 class ParseWsj(Text2TextProblem):
     """English parsing, from a Penn Treebank folder: sections 02-21 of the WSJ."""
 
@@ -44,10 +44,6 @@ class ParseWsj(Text2TextProblem):
         if defaults.reverse_target:
             raise T2TError(f"hparams: reverse_target is for text, and the targets of {self.name} are trees")
         return defaults
-
-    def eval_metrics(self) -> tuple[str, ...]:
-        """Loss, perplexity and accuracy per token, and F1 of real decoding."""
-        return ("loss", "perplexity", "accuracy", "f1")
 
     def make_source(self, data_source: str, tmp_dir: Path | None) -> TreebankSource:
         from t2t_revival.parsing.treebank import treebank
@@ -79,7 +75,7 @@ class ParseWsj(Text2TextProblem):
         if split == TRAIN:
             raise T2TError(f"{self.name}: only outputs of dev and test have references, not those of train")
         if not path.is_file():
-            raise T2TError(f"{path}: no such file: run {remake_command(self.name, path.parent)}")
+            raise T2TError(f"{path}: no such file: run ", remake(self.name, path.parent))
         for number, line in enumerate(text_lines(path.read_bytes(), str(path)), start=1):
             yield sentence(parse(line, f"{path}, line {number}")), line
 
@@ -111,7 +107,7 @@ class ParseWsj(Text2TextProblem):
         return draw_tree(parse(output), width) if output else ""
 
 
-@registry.register_problem
+@registration.register_problem
 class ParseWsjSemi(ParseWsj):
     """English parsing from a treebank mixed with sentences that another parser has parsed.
 

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import abc
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from t2t_revival import registry
+from t2t_revival import registration
 from t2t_revival.data.config import SETTINGS, DataConfig
 from t2t_revival.data.corpus_generation import OnProgress
 from t2t_revival.data.metadata import Metadata
 from t2t_revival.data.vocabulary.text_encoder import TextEncoder
 from t2t_revival.data.workers import ShardRunner, make_shards
-from t2t_revival.errors import T2TError
+from t2t_revival.errors import Command, T2TError
+from t2t_revival.metrics.metric import METRICS, TEXT, TREES
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -35,7 +37,10 @@ class Problem(abc.ABC):
         T2TError: there is no such setting, or settings are invalid.
     """
 
+    source_lang: str = ""
+    target_lang: str = ""
     usual_hparams: tuple[str, str, str] = ("tiny", "small", "base")  # sample; up to a million pairs; more
+    targets_are_text: bool = True  # otherwise they are trees
     was_reversed: bool = False  # whether inputs are the shards' targets (T2T's name)
     separate_vocabularies: bool | None = None  # of a class for two scripts, True
 
@@ -53,7 +58,7 @@ class Problem(abc.ABC):
     @property
     def name(self) -> str:
         """The class name in snake_case, as in the registry."""
-        return registry.snake_case(type(self).__name__)
+        return registration.snake_case(type(self).__name__)
 
     def dataset_filename(self) -> str:
         """Returns the prefix of this problem's files in data_dir."""
@@ -103,13 +108,37 @@ class Problem(abc.ABC):
     def approx_vocab_size(self) -> int:
         """Number of pieces of the vocabulary of a large corpus."""
 
+    def datagen_command(
+        self, data_dir: Path, vocab_file: Sequence[Path] = (), source: str | None = None
+    ) -> Command:
+        """Returns the command that generates the problem's data; FOLDER is a source that only the user knows.
+
+        Args:
+            data_dir: the folder of the data.
+            vocab_file: the vocabulary of the model that reads the data, or the files of both, in the order of
+                the data; without one, it is left to the problem.
+            source: the one to take, where the problem names none.
+        """
+        default = getattr(self, "default_source", "")
+        if default == "wmt14" and not getattr(self, "tfds_default", ""):
+            default = ""
+        config = self.config
+        if not config.data_source:
+            config = config.replace(data_source=source or ("" if default else "FOLDER"))
+        if vocab_file:
+            config = config.replace(
+                vocab_size=0, vocab_file=vocab_file, update_vocab=False, separate_vocabularies=None
+            )
+        return Command("t2t-datagen", problem=self.name, data_dir=data_dir, **config.flags())
+
     def hparams(self, defaults: HParams) -> HParams:
         """Returns the hyperparameters to train with, given the requested ones."""
         return defaults
 
     def eval_metrics(self) -> tuple[str, ...]:
-        """Returns the names of the metrics of the dev split."""
-        return ("loss", "perplexity", "accuracy")
+        """Returns the names of the metrics of a split, of `METRICS`."""
+        outputs = TEXT if self.targets_are_text else TREES
+        return tuple(metric.name for metric in METRICS if metric.outputs in ("", outputs))
 
     def decode_hparams(self) -> dict[str, Any]:
         """Returns the defaults of decoding: beam_size, alpha, extra_length."""

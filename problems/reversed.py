@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from t2t_revival import registry
+from t2t_revival import registration
 from t2t_revival.data.metadata import Metadata
 from t2t_revival.data.records import SplitData
 from t2t_revival.data.vocabulary import Vocabularies
@@ -59,15 +59,14 @@ class ReversedProblem(Text2TextProblem):
             )
         self.config = forward.config
         self._forward = forward
-        self.source_lang = getattr(forward, "target_lang", "")
-        self.target_lang = getattr(forward, "source_lang", "")
+        self.source_lang, self.target_lang = forward.target_lang, forward.source_lang
         self.default_source, self.tfds_default = forward.default_source, forward.tfds_default
         self.usual_hparams = forward.usual_hparams
 
     @property
     def name(self) -> str:
         """The name of the forward problem and `_rev`."""
-        return f"{self._forward.name}{registry.REVERSED}"
+        return f"{self._forward.name}{registration.REVERSED}"
 
     @property
     def approx_vocab_size(self) -> int:

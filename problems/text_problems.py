@@ -40,8 +40,6 @@ class Text2TextProblem(GeneratedProblem):
             source_lang, target_lang, tfds_default = "en", "cs", "wmt16_translate/cs-en"
     """
 
-    source_lang: str
-    target_lang: str
     tfds_default: str = ""
     default_source: str = "wmt14"
     large_vocab_size: int = VOCAB_SIZE
@@ -53,10 +51,6 @@ class Text2TextProblem(GeneratedProblem):
     def approx_vocab_size(self) -> int:
         return self.large_vocab_size
 
-    def eval_metrics(self) -> tuple[str, ...]:
-        """Loss, perplexity and accuracy per subword, and BLEU of real decoding."""
-        return (*super().eval_metrics(), "bleu")
-
     def make_source(self, data_source: str, tmp_dir: Path | None) -> Source:
         """Returns the source of a `--data_source`.
 
@@ -67,10 +61,9 @@ class Text2TextProblem(GeneratedProblem):
         if hasattr(self, "generate_samples"):
             raise T2TError(
                 f"{where}: generate_samples is tensor2tensor's method; define make_source, which returns a "
-                "PairsSource of these pairs: see docs/from_tensor2tensor.md, Porting a problem"
+                "PairsSource of these pairs: see t2t_revival/from_tensor2tensor.md, Porting a problem"
             )
-        languages = [getattr(self, name, None) for name in ("source_lang", "target_lang")]
-        if not all(isinstance(language, str) and language for language in languages):
+        if not (self.source_lang and self.target_lang):
             raise T2TError(
                 f"{where}: its class must set source_lang and target_lang, or override make_source"
             )

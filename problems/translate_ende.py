@@ -1,10 +1,10 @@
 """WMT 2014 English to German (section 5.1), or any other corpus of this pair of languages."""
 
-from t2t_revival import registry
+from t2t_revival import registration
 from t2t_revival.problems.text_problems import Text2TextProblem
 
 
-@registry.register_problem
+@registration.register_problem
 class TranslateEnde(Text2TextProblem):
     """English to German; by default WMT 2014, 4.5 million pairs."""
 

@@ -1,10 +1,10 @@
 """English to Chinese, with a vocabulary for each (T2T's translate_enzh)."""
 
-from t2t_revival import registry
+from t2t_revival import registration
 from t2t_revival.problems.text_problems import Text2TextProblem
 
 
-@registry.register_problem
+@registration.register_problem
 class TranslateEnzh(Text2TextProblem):
     """English to Chinese, with two vocabularies; by default WMT 2017."""
 

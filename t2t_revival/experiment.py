@@ -13,7 +13,7 @@ from t2t_revival.data.metadata import dropped
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import T2TError
-from t2t_revival.evaluation.checkpoint_scores import settings_fingerprint
+from t2t_revival.evaluation.checkpoint_evaluation import settings_fingerprint
 from t2t_revival.evaluation.decoded import tokenizer_setting
 from t2t_revival.evaluation.split_scores import SplitScores
 from t2t_revival.hparams import HParams

@@ -19,14 +19,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from t2t_revival import registry
+from t2t_revival import registration
 from t2t_revival.checkpoints.directory import ANOTHER, list_checkpoints
 from t2t_revival.checkpoints.file import CheckpointNotFoundError, CorruptCheckpointError, verify
 from t2t_revival.curve_files import DEV, has_point
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.text_encoder import fingerprint
-from t2t_revival.errors import T2TError
-from t2t_revival.hints import command_line, datagen_command
+from t2t_revival.errors import Command, T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.utils import checked_json
 from t2t_revival.utils.files import atomic_write, is_file_name, lock, writing
@@ -90,7 +89,7 @@ class Run:
     def vocabularies(self) -> dict[str, str]:
         """The sha256 of each vocabulary by file name, in the order of the data: PROBLEM's for PROBLEM_rev."""
         named = list(zip(self.names, self.fingerprints, strict=True))
-        return dict(named[::-1] if self.problem.endswith(registry.REVERSED) else named)
+        return dict(named[::-1] if self.problem.endswith(registration.REVERSED) else named)
 
     @classmethod
     def load(cls, output_dir: Path) -> Run:
@@ -218,8 +217,8 @@ class ModelFolder:
         if problem.has_data(folder):
             return folder
         source = "FOLDER" if self.run.data_dir else None  # an imported model's is tensor2tensor's own
-        made = datagen_command(problem, folder, self.vocabulary_files, source=source)
-        raise T2TError(f"no data for {self.run.problem} in {folder}: give --data_dir, or run {made}")
+        made = problem.datagen_command(folder, self.vocabulary_files, source)
+        raise T2TError(f"no data for {self.run.problem} in {folder}: give --data_dir, or run ", made)
 
     def own_data(self, problem: Text2TextProblem, data_dir: str | Path | None = None) -> Path:
         """Returns the folder of `find_data`, whose data has the model's vocabulary.
@@ -233,8 +232,8 @@ class ModelFolder:
             other = self.path / IMPORTED_DATA
             raise T2TError(
                 f"{folder} was made with another vocabulary than that of the model in {self.path}: give "
-                f"the --data_dir that it was trained from, or --data_dir={other}, which this command makes: "
-                + datagen_command(problem, other, self.vocabulary_files, source=metadata.source)
+                f"the --data_dir that it was trained from, or --data_dir={other}, which this command makes: ",
+                problem.datagen_command(other, self.vocabulary_files, metadata.source),
             )
         return folder
 
@@ -266,10 +265,10 @@ class ModelFolder:
             T2TError: it has not.
         """
         if self.has_run and self.run.fingerprints != run.fingerprints:
-            make = command_line("t2t-datagen", vocab_file=self.vocabulary_files)
             raise T2TError(
-                f"{self.path} holds a run with another vocabulary: {ANOTHER}, or another --data_dir that "
-                f"{make} makes with your other flags"
+                f"{self.path} holds a run with another vocabulary: {ANOTHER}, or another --data_dir that ",
+                Command("t2t-datagen", vocab_file=self.vocabulary_files),
+                " makes with your other flags",
             )
 
     def save(self, run: Run, hparams: HParams, *vocabularies: Path) -> None:

@@ -98,7 +98,7 @@ def test_an_error_in_a_users_package_is_pythons_own(tmp_path: Path) -> None:
     [
         (
             "from tensor2tensor.data_generators import text_problems",
-            r"tensor2tensor's names are in t2t_revival: .* docs/from_tensor2tensor.md",
+            r"tensor2tensor's names are in t2t_revival: .* t2t_revival/from_tensor2tensor.md",
         ),
         ("import usr_nowhere", "--t2t_usr_dir=.*usr_refused: No module named 'usr_nowhere'$"),
         (MINE.replace("usr_set", "base"), "hparams set 'base' is registered twice"),

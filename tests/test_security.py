@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from t2t_revival import HParams, T2TError, registry
+from t2t_revival import HParams, T2TError, registration, registry
 from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.checkpoints.selection import select_checkpoint
 from t2t_revival.cli import exporter
@@ -29,7 +29,7 @@ from tests.support.source_tree import MODULES, parsed
 OUTSIDE = ["../../x", "/etc/passwd", "..", "", "a/b", "a\\b", "a\nb", "a\0b", 'a"b']
 RUNS_CODE = ("eval", "exec", "load_model", "exec_module", "enable_unsafe_deserialization", "__import__")
 DOORS = {
-    ("registry.py", "exec_module"),
+    ("registration.py", "exec_module"),
     ("workers.py", "pickle.loads"),
 }  # --t2t_usr_dir; own worker processes
 
@@ -138,7 +138,7 @@ def test_a_given_vocabulary_whose_copy_could_not_be_named_is_refused_at_once(
 
 @pytest.mark.parametrize("name", ["A/b", "../B", "A\nb"])
 def test_a_name_that_a_users_package_registers_stays_a_name(name: str) -> None:
-    problem = type(name, (registry._PROBLEMS.get("translate_ende", object),), {})
+    problem = type(name, (registration.PROBLEMS.get("translate_ende", object),), {})
     with pytest.raises(T2TError, match=r"problem .* not a valid name"):
         registry.register_problem(problem)
 

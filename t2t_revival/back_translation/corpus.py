@@ -122,7 +122,7 @@ class BackTranslation(DecodedBlocks):
 
         Without languages, the names are those of the sides in the data of the problem.
         """
-        text, output = (getattr(self.problem, name, "") for name in ("source_lang", "target_lang"))
+        text, output = self.problem.source_lang, self.problem.target_lang
         if not text or not output or text == output:
             text, output = ("targets", "inputs") if self.problem.was_reversed else ("inputs", "targets")
         return self.folder / f"{TRAIN}.{output}", self.folder / f"{TRAIN}.{text}"

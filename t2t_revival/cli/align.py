@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from t2t_revival.cli.support import tensorflow_setup
-from t2t_revival.cli.support.command import Command
+from t2t_revival.cli.support.command import Program
 from t2t_revival.cli.support.flags import flag
 from t2t_revival.cli.support.messages import ProgressBar, say
 from t2t_revival.cli.support.problem_flags import text_problem
@@ -34,8 +34,7 @@ from t2t_revival.decoding.alignment_heads import all_heads
 from t2t_revival.decoding.options import PHARAOH
 from t2t_revival.decoding.outputs import ResultFormat, to_bytes
 from t2t_revival.decoding.resumable import naming, origin_of
-from t2t_revival.errors import T2TError
-from t2t_revival.hints import command_line
+from t2t_revival.errors import Command, T2TError
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.problems.problem import DEV, TRAIN
 from t2t_revival.utils.files import check_writable
@@ -153,7 +152,7 @@ def _choose(flags: AlignFlags, folder: ModelFolder, pairs: Pairs, gold: Sequence
         print(f"it finds {1 - rate:.1%} of the links of pieces that are each other's best translation")
     else:
         print(f"alignment error rate {rate:.4f} of the {len(pairs):,} pairs it was chosen by")
-    print(f"next: {command_line('t2t-decoder', **flags.named, decode_hparams='alignments=pharaoh')}")
+    print(f"next: {Command('t2t-decoder', **flags.named, decode_hparams='alignments=pharaoh')}")
 
 
 def _shards(flags: AlignFlags, folder: ModelFolder) -> SplitData:
@@ -182,7 +181,7 @@ def _write(flags: AlignFlags, folder: ModelFolder, pairs: Pairs, gold: Sequence[
         )
 
 
-main = Command(AlignFlags, USAGE, _align)
+main = Program(AlignFlags, USAGE, _align)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -13,26 +13,26 @@ from t2t_revival.checkpoints.averaging import (
     average_latest,
     check_averages,
     data_change,
-    moving_averages,
+    sliding_averages,
 )
 from t2t_revival.checkpoints.best import mark_stopped_early
 from t2t_revival.checkpoints.directory import Checkpoint, list_checkpoints
 from t2t_revival.checkpoints.selection import BEST, NEWEST, candidates, mark_average
 from t2t_revival.cli.support import tensorflow_setup, wait_flags
-from t2t_revival.cli.support.command import Command
+from t2t_revival.cli.support.command import Program
 from t2t_revival.cli.support.flags import flag
 from t2t_revival.cli.support.messages import say, say_skipped, warn_of_corruption, warn_of_skipped
 from t2t_revival.cli.support.problem_flags import text_problem
 from t2t_revival.cli.support.run_flags import SPLIT_DIR, RunFlags
-from t2t_revival.errors import T2TError
+from t2t_revival.errors import Command, T2TError
 from t2t_revival.evaluation.checkpoint_evaluation import (
+    Evaluation,
+    Evaluations,
     best_checkpoint,
     evaluate_checkpoints,
     evaluation_settings,
+    run_metric,
 )
-from t2t_revival.evaluation.checkpoint_scores import Evaluation, Evaluations, run_metric
-from t2t_revival.evaluation.decoded import metric_for
-from t2t_revival.hints import command_line
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.problems.problem import DEV
 from t2t_revival.problems.text_problems import Text2TextProblem
@@ -85,7 +85,7 @@ class AverageFlags(RunFlags):
 
 def _average(flags: AverageFlags) -> None:
     if flags.model_dir:
-        _moving_averages(flags)
+        _sliding_averages(flags)
         return
     folder = flags.open_model()
     check_writable(folder.path)
@@ -107,7 +107,7 @@ def _average(flags: AverageFlags) -> None:
         where["checkpoint"] = str(path)
     if folder.run.problem not in registry.list_problems():
         where["t2t_usr_dir"] = "YOUR_PACKAGE"
-    print(f"next: {command_line('t2t-decoder', **where)}")
+    print(f"next: {Command('t2t-decoder', **where)}")
 
 
 def _choose_default(flags: AverageFlags, folder: ModelFolder, average: Checkpoint) -> None:
@@ -122,7 +122,7 @@ def _choose_default(flags: AverageFlags, folder: ModelFolder, average: Checkpoin
         settings = evaluation_settings(folder, problem, DEV, data_dir, SENTENCES)
     except T2TError as error:
         mark_average(folder.path, average.step, is_worse=False)
-        say(f"the average is the default without a score on dev: {error}")
+        say(f"the average is the default without a score on dev: {error.message(flags.t2t_usr_dir)}")
         return
     tensorflow_setup.load_backend()
     best = _score(folder, problem, data_dir, average, Evaluations(folder.path, DEV, settings))
@@ -168,12 +168,12 @@ def _score(
         print(f"{row.checkpoint}  dev: {scores}", flush=True)
     references = [target for _, target in sample(problem, DEV, data_dir, SENTENCES)]
     outputs = {row.checkpoint: table.outputs(row) for row in rows}
-    best, reason = best_checkpoint(rows, metric_for(problem), outputs, references, run_metric(folder.path))
+    best, reason = best_checkpoint(rows, problem, outputs, references, run_metric(folder.path))
     print(reason)
     return rows[0] if rows[0].scores == best.scores else best
 
 
-def _moving_averages(flags: AverageFlags) -> None:
+def _sliding_averages(flags: AverageFlags) -> None:
     model_dir = Path(flags.model_dir).expanduser()
     folder = Path(flags.output_dir).expanduser() if flags.output_dir else model_dir / FOLDER
     model = flags.model_in(model_dir)
@@ -198,7 +198,7 @@ def _moving_averages(flags: AverageFlags) -> None:
         )
 
     with exclusive_lock(folder, f"{folder}: another t2t-avg-all is writing there: wait until it ends"):
-        for average in moving_averages(
+        for average in sliding_averages(
             checkpoints, count, folder, warn_of_skipped, _warn_of_gap, on_other_data, flags.mix_data
         ):
             made += 1
@@ -213,7 +213,7 @@ def _moving_averages(flags: AverageFlags) -> None:
             + ": give a lower --n, or --wait_minutes while it is trained"
         )
     print(f"{_count(made, 'average')} of {_count(count, 'checkpoint')}")
-    print(f"next: {command_line('t2t-eval', output_dir=folder, t2t_usr_dir=flags.t2t_usr_dir)}")
+    print(f"next: {Command('t2t-eval', output_dir=folder, t2t_usr_dir=flags.t2t_usr_dir)}")
 
 
 def _count(number: int, kind: str) -> str:
@@ -227,7 +227,7 @@ def _warn_of_gap(checkpoint: Checkpoint) -> None:
     )
 
 
-main = Command(AverageFlags, USAGE, _average)
+main = Program(AverageFlags, USAGE, _average)
 
 if __name__ == "__main__":
     sys.exit(main())

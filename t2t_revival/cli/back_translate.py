@@ -10,7 +10,7 @@ from t2t_revival import registry
 from t2t_revival.back_translation.corpus import BackTranslation, MonolingualText
 from t2t_revival.back_translation.noise import WordNoise
 from t2t_revival.checkpoints.selection import taking_next
-from t2t_revival.cli.support.command import Command
+from t2t_revival.cli.support.command import Program
 from t2t_revival.cli.support.engine_flags import Engine, engine_flags
 from t2t_revival.cli.support.flags import flag
 from t2t_revival.cli.support.messages import ProgressBar, say, warn_of_corruption
@@ -26,8 +26,7 @@ from t2t_revival.cli.support.text_files import STANDARD_STREAM
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.shards import Shard
 from t2t_revival.decoding.trained_models import TrainedModel, load_translator
-from t2t_revival.errors import T2TError
-from t2t_revival.hints import command_line
+from t2t_revival.errors import Command, T2TError
 from t2t_revival.model_folder import ModelFolder, Run
 from t2t_revival.problems.reversed import one_way
 
@@ -98,7 +97,7 @@ def _back_translate(flags: BackTranslateFlags) -> None:
         f"left out  {counts['left_out']:,} blank or longer than max_length, {counts['empty_outputs']:,} with "
         "an empty output"
     )
-    print(f"next: {_next(corpus)}")
+    print(f"next: {_next(flags, corpus)}")
 
 
 def _check_flags(flags: BackTranslateFlags) -> None:
@@ -165,22 +164,22 @@ def _decode(flags: BackTranslateFlags, corpus: BackTranslation, shard: Shard) ->
         corpus.decode(translator, shard, bar.update, say)
 
 
-def _next(corpus: BackTranslation) -> str:
+def _next(flags: BackTranslateFlags, corpus: BackTranslation) -> Command:
     """The command that makes data of the corpus and of another one, which only the user knows."""
     name = corpus.problem.name
     forward = (
         name.removesuffix(registry.REVERSED) if corpus.problem.was_reversed else name + registry.REVERSED
     )
-    return command_line(
+    return Command(
         "t2t-datagen",
         problem="PROBLEM" if one_way(type(corpus.problem)) else forward,
         data_source=f"parallel=FOLDER,back={corpus.folder}",
         data_dir="DATA_DIR",
-        t2t_usr_dir=registry.usr_dir_of(name),
+        t2t_usr_dir=flags.t2t_usr_dir,
     )
 
 
-main = Command(BackTranslateFlags, USAGE, _back_translate)
+main = Program(BackTranslateFlags, USAGE, _back_translate)
 
 if __name__ == "__main__":
     sys.exit(main())

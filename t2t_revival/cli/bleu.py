@@ -10,18 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from t2t_revival.cli.support import text_files, wait_flags
-from t2t_revival.cli.support.command import Command
+from t2t_revival.cli.support.command import Program
 from t2t_revival.cli.support.flags import Flags, flag
 from t2t_revival.cli.support.messages import say, warn_of_tabs
 from t2t_revival.cli.support.text_files import STANDARD_STREAM, name_of
 from t2t_revival.errors import T2TError, did_you_mean
-from t2t_revival.evaluation.bleu import (
-    chrf_score,
-    paper_style_bleu,
-    paper_style_languages,
-    read_lines,
-    t2t_bleu,
-)
 from t2t_revival.evaluation.translation_scores import (
     LOWERCASE,
     BleuCurves,
@@ -30,6 +23,13 @@ from t2t_revival.evaluation.translation_scores import (
     bleu_by_tag,
     list_translations,
     oldest_file_time,
+)
+from t2t_revival.metrics.bleu import (
+    chrf_score,
+    paper_style_bleu,
+    paper_style_languages,
+    read_lines,
+    t2t_bleu,
 )
 from t2t_revival.utils.bleu_tokenizers import DEFAULT, primary_code
 
@@ -203,7 +203,7 @@ def _lines(path: str) -> list[str]:
     return read_lines(Path(path).expanduser())
 
 
-main = Command(BleuFlags, USAGE, _bleu)
+main = Program(BleuFlags, USAGE, _bleu)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -7,14 +7,13 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from t2t_revival.cli.support.command import Command
+from t2t_revival.cli.support.command import Program
 from t2t_revival.cli.support.flags import flag
 from t2t_revival.cli.support.problem_flags import DATA_DIR, DataFlags
 from t2t_revival.data.cleaning import RULES
 from t2t_revival.data.metadata import Metadata, SplitCounts, cleaned_path
 from t2t_revival.data.workers import ShardRunner
-from t2t_revival.errors import T2TError
-from t2t_revival.hints import command_line
+from t2t_revival.errors import Command, T2TError
 from t2t_revival.problems.problem import TRAIN, Problem
 from t2t_revival.problems.text_problems import Text2TextProblem
 
@@ -157,17 +156,17 @@ def _places(metadata: Metadata, problem: Problem, flags: DatagenFlags) -> list[s
     return places
 
 
-def _next(metadata: Metadata, problem: Problem, flags: DatagenFlags) -> str:
+def _next(metadata: Metadata, problem: Problem, flags: DatagenFlags) -> Command:
     """The command that trains on this data."""
     large = metadata.splits["train"].examples >= LARGE_CORPUS
     tiny, small, base = problem.usual_hparams
     hparams_set = tiny if metadata.source == "sample" else base if large else small
     folder = flags.data_dir if flags.data_dir != DATA_DIR else None
     names = {"problem": flags.problem, "hparams_set": hparams_set}
-    return command_line("t2t-trainer", **names, data_dir=folder, t2t_usr_dir=flags.t2t_usr_dir)
+    return Command("t2t-trainer", **names, data_dir=folder, t2t_usr_dir=flags.t2t_usr_dir)
 
 
-main = Command(DatagenFlags, USAGE, _datagen)
+main = Program(DatagenFlags, USAGE, _datagen)
 
 if __name__ == "__main__":
     sys.exit(main())

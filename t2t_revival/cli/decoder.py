@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from t2t_revival import registry
-from t2t_revival.cli.support.command import Command
+from t2t_revival.cli.support.command import Program
 from t2t_revival.cli.support.engine_flags import Engine, engine_flags
 from t2t_revival.cli.support.flags import flag
 from t2t_revival.cli.support.line_flags import LineFlags
@@ -43,7 +43,7 @@ from t2t_revival.decoding.markup.patterns import KINDS
 from t2t_revival.decoding.resumable import UNCHECKED, score_pairs, split_at_tab, translate_lines
 from t2t_revival.decoding.shards import Shard
 from t2t_revival.errors import T2TError
-from t2t_revival.evaluation.decoded import SplitFiles, decode_split, metric_for
+from t2t_revival.evaluation.decoded import SplitFiles, decode_split, report, scoring_command
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.problems.text_problems import Text2TextProblem
 from t2t_revival.utils.files import is_special
@@ -281,9 +281,8 @@ def _decode_file(flags: DecoderFlags, shard: Shard, load: Callable[[], Translato
         say(f"next, when all {shard.count} workers are done: {shard.joining(joined)}")
         return
     plain = not (flags.pretty or flags.writes_json or translator.options.has_columns)
-    metric = metric_for(translator.problem) if plain and translator.problem else None
-    if metric:
-        say(f"next: {metric.command(str(joined), 'REFERENCE')}")
+    if plain and translator.problem and (scoring := scoring_command(translator.problem, joined)):
+        say(f"next: {scoring}")
 
 
 def _decode_split(
@@ -308,20 +307,19 @@ def _decode_split(
     files = SplitFiles.beside(path) if path else SplitFiles.of_model(folder.path, split, translator)
     written = files.of_shard(shard)
     with ProgressBar("sentences") as bar:
-        outputs, result = decode_split(
+        outputs, results = decode_split(
             translator, problem, split, pairs[first:end], written, first + 1, bar.show_decoding, say
         )
     for (source, reference), text in list(zip(pairs[first:end], outputs, strict=True))[: flags.log_examples]:
         print(f"source     {source}\noutput     {text}\nreference  {reference}\n")
-    metric = metric_for(problem)
-    if metric and result:
-        print(f"{metric.title} {result.score:.2f} on {part}, {len(outputs):,} sentences\n{result.details}")
+    if results:
+        print(report(results, f"{part}, {len(outputs):,} sentences"))
     print(f"outputs    {written.outputs}\ninputs     {written.inputs}\nreference  {written.references}")
     if shard.count > 1:
         joining = "; ".join(map(shard.joining, files))
         print(f"next, when all {shard.count} workers are done: {joining}")
-    elif metric and not translator.options.has_columns:
-        print(f"next: {metric.command(str(written.outputs), str(written.references))}")
+    elif results and not translator.options.has_columns:
+        print(f"next: {scoring_command(problem, written.outputs, str(written.references))}")
 
 
 def _score_file(flags: DecoderFlags, load: Callable[[], Translator]) -> None:
@@ -347,7 +345,7 @@ def _score_file(flags: DecoderFlags, load: Callable[[], Translator]) -> None:
             say(f"next: {shlex.join(['paste', str(path), str(pairs_file)])} | sort -g | head")
 
 
-main = Command(DecoderFlags, USAGE, _decoder)
+main = Program(DecoderFlags, USAGE, _decoder)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -13,7 +13,7 @@ from t2t_revival.checkpoints.averaging import average_latest
 from t2t_revival.checkpoints.directory import list_averaged, list_checkpoints
 from t2t_revival.checkpoints.selection import taking_next
 from t2t_revival.cli.support import tensorflow_setup
-from t2t_revival.cli.support.command import Command
+from t2t_revival.cli.support.command import Program
 from t2t_revival.cli.support.engine_flags import Engine, engine_flags
 from t2t_revival.cli.support.flags import flag
 from t2t_revival.cli.support.messages import ProgressBar, say, warn_of_corruption
@@ -30,10 +30,10 @@ from t2t_revival.cli.support.text_files import STANDARD_STREAM, read_lines
 from t2t_revival.cli.support.training_flags import NAMES, TrainingFlags
 from t2t_revival.curve_files import DEV, has_point
 from t2t_revival.decoding.trained_models import TrainedModel, load_translator, open_models
+from t2t_revival.distillation.comparison import GREEDY, STUDENT, TEACHER, make_table, measure
 from t2t_revival.distillation.student_data import make_student_data, student_data_dir
 from t2t_revival.distillation.teacher_outputs import TeacherOutputs, read_pairs
-from t2t_revival.errors import T2TError
-from t2t_revival.hints import command_line
+from t2t_revival.errors import Command, T2TError
 from t2t_revival.model_folder import ModelFolder, Run
 from t2t_revival.problems.problem import TRAIN
 from t2t_revival.utils import checked_json
@@ -190,7 +190,7 @@ def _decode(flags: DistillFlags, outputs: TeacherOutputs) -> None:
         outputs.decode(translator, shard, bar.update, say)
     if shard.count > 1:
         rest = {**flags.repeated((*DECODING, "t2t_usr_dir")), "distilled_dir": outputs.folder}
-        training = command_line("t2t-distill", **rest, hparams_set="student_base", output_dir="STUDENT")
+        training = Command("t2t-distill", **rest, hparams_set="student_base", output_dir="STUDENT")
         say(f"next, when all {shard.count} workers are done: {training}")
 
 
@@ -217,7 +217,7 @@ def _train_student(flags: DistillFlags, teachers: list[TrainedModel], run: Run) 
     if list_checkpoints(output_dir)[-1].step not in [average.step for average in list_averaged(output_dir)]:
         average_latest(output_dir, hparams.average_checkpoints, on_damaged=warn_of_corruption, on_note=say)
     _compare(flags, outputs, TrainedModel.select(ModelFolder(output_dir), None, warn_of_corruption))
-    print(f"next: {command_line('t2t-decoder', output_dir=output_dir, t2t_usr_dir=flags.t2t_usr_dir)}")
+    print(f"next: {Command('t2t-decoder', output_dir=output_dir, t2t_usr_dir=flags.t2t_usr_dir)}")
 
 
 def _make_data(flags: DistillFlags, outputs: TeacherOutputs, vocabularies: list[Path]) -> None:
@@ -242,14 +242,6 @@ def _check_data_dir(student: ModelFolder, data_dir: Path) -> None:
 
 def _compare(flags: DistillFlags, outputs: TeacherOutputs, student: TrainedModel) -> None:
     """Measures teacher and student, unless that is done; prints and writes the table."""
-    from t2t_revival.distillation.comparison import (
-        GREEDY,
-        STUDENT,
-        TEACHER,
-        make_table,
-        measure,
-    )
-
     path = student.folder.path / f"{REPORT}.json"
     models = {TEACHER: outputs.origin()["teacher"], STUDENT: student.name}
     found = checked_json.load(path, "remove it") if path.exists() else {}
@@ -258,7 +250,7 @@ def _compare(flags: DistillFlags, outputs: TeacherOutputs, student: TrainedModel
         parallel = tensorflow_setup.num_parallel_batches()
         names = [split for split in outputs.problem.metadata(outputs.data_dir).splits if split != TRAIN]
         splits = {name: read_pairs(outputs.files(name)) for name in names}
-        found, target_lang = {"models": models}, getattr(outputs.problem, "target_lang", "")
+        found, target_lang = {"models": models}, outputs.problem.target_lang
         for name, of, options in (
             (TEACHER, outputs.teachers, ""),
             (STUDENT, [student], ""),
@@ -275,7 +267,7 @@ def _compare(flags: DistillFlags, outputs: TeacherOutputs, student: TrainedModel
     print(f"table    {path.with_suffix('.md')}\ndata     {path}")
 
 
-main = Command(DistillFlags, USAGE, _distill)
+main = Program(DistillFlags, USAGE, _distill)
 
 if __name__ == "__main__":
     sys.exit(main())

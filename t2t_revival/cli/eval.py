@@ -10,24 +10,25 @@ from pathlib import Path
 
 from t2t_revival.checkpoints.directory import Checkpoint
 from t2t_revival.cli.support import tensorflow_setup, wait_flags
-from t2t_revival.cli.support.command import Command
+from t2t_revival.cli.support.command import Program
 from t2t_revival.cli.support.engine_flags import Engine, engine_flags
 from t2t_revival.cli.support.flags import flag
 from t2t_revival.cli.support.messages import duration, say, say_skipped
 from t2t_revival.cli.support.problem_flags import text_problem
 from t2t_revival.cli.support.run_flags import SPLIT_DIR, RunFlags, checkpoint_flag
 from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.errors import T2TError
+from t2t_revival.errors import Command, T2TError
 from t2t_revival.evaluation.checkpoint_evaluation import (
-    DECODED,
+    Evaluation,
+    Evaluations,
     best_checkpoint,
     checkpoint_lister,
+    drawn_score,
     evaluate_checkpoints,
     evaluation_settings,
+    run_metric,
 )
-from t2t_revival.evaluation.checkpoint_scores import Evaluation, Evaluations, run_metric
-from t2t_revival.evaluation.decoded import metric_for, score_names
-from t2t_revival.hints import command_line
+from t2t_revival.metrics.metric import metric_of
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.problems.problem import DEV, TEST
 from t2t_revival.problems.text_problems import Text2TextProblem
@@ -120,7 +121,7 @@ def _evaluate(
         return CheckpointScores(folder, problem, split, data_dir, sentences, parallel, load_decoder)
 
     sentences = flags.eval_bleu_sentences
-    names = [name for name in score_names(problem) if sentences or name not in DECODED]
+    names = [name for name in problem.eval_metrics() if sentences or not metric_of(name).outputs]
     where = flags.checkpoint or folder.path
     list_checkpoints = checkpoint_lister(folder.path, flags.checkpoint)
     seen: set[Path] = set()
@@ -149,11 +150,13 @@ def _evaluate(
     if not rows:
         raise T2TError(f"no valid checkpoint in {where}: train with t2t-trainer")
     picture = table.path.with_suffix(".png")
-    draw_evaluations(table.rows, picture, f"{folder.run.problem}, {folder.run.hparams_set}: {split}")
+    score = drawn_score(folder.path, [row.scores for row in rows])
+    title = f"{folder.run.problem}, {folder.run.hparams_set}: {split}"
+    draw_evaluations(table.rows, picture, title, score)
     print(f"table    {table.path}\npicture  {picture}")
     references = [target for _, target in sample(problem, split, data_dir, sentences)]
     outputs = {row.checkpoint: table.outputs(row) for row in rows}
-    best, reason = best_checkpoint(rows, metric_for(problem), outputs, references, run_metric(folder.path))
+    best, reason = best_checkpoint(rows, problem, outputs, references, run_metric(folder.path))
     print(reason)
     _print_next(flags, folder, best)
 
@@ -171,10 +174,10 @@ def _print_next(flags: EvalFlags, folder: ModelFolder, best: Evaluation) -> None
         "t2t_usr_dir": flags.t2t_usr_dir,
         "eval_use_test_set": flags.eval_use_test_set,
     }
-    print(f"next: {command_line('t2t-decoder', **where)}")
+    print(f"next: {Command('t2t-decoder', **where)}")
 
 
-main = Command(EvalFlags, USAGE, _eval)
+main = Program(EvalFlags, USAGE, _eval)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from t2t_revival.cli.support import tensorflow_setup
-from t2t_revival.cli.support.command import Command
+from t2t_revival.cli.support.command import Program
 from t2t_revival.cli.support.flags import flag
 from t2t_revival.cli.support.messages import say
 from t2t_revival.cli.support.run_flags import DECODE_HPARAMS, EnsembleFlags, decode_options
@@ -19,8 +19,7 @@ from t2t_revival.decoding import capabilities
 from t2t_revival.decoding.alignment_heads import AlignmentHeads
 from t2t_revival.decoding.ctranslate2_format import vocabulary_names
 from t2t_revival.decoding.options import CTRANSLATE2, DecodeHParams
-from t2t_revival.errors import T2TError
-from t2t_revival.hints import command_line
+from t2t_revival.errors import Command, T2TError
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.utils.files import check_no_pattern, check_writable
 
@@ -152,13 +151,13 @@ def _next_command(export_dir: Path, name: str, trees: bool, usr_dir: str | None)
     own = {"problem": name, "t2t_usr_dir": usr_dir} if trees else {}  # which makes trees of what comes back
     server = {"server": "localhost:8500", "servable_name": name}
     return (
-        f"next: {command_line('t2t-query-server', **own, saved_model=export_dir)}\n"
-        f"or serve it with a page: {command_line('t2t-server', **own, saved_model=export_dir)}\n"
+        f"next: {Command('t2t-query-server', **own, saved_model=export_dir)}\n"
+        f"or serve it with a page: {Command('t2t-server', **own, saved_model=export_dir)}\n"
         f"or by TensorFlow Serving: cd {folder} && docker compose up, or without a container:\n"
         f"tensorflow_model_server --port=8500 --rest_api_port=8501 --model_name={name} "
         f"--model_base_path={folder} --enable_batching "
         f"--batching_parameters_file={folder}/batching_parameters.txt --tensorflow_intra_op_parallelism=1\n"
-        f"and ask it: {command_line('t2t-query-server', **own, **server)}"
+        f"and ask it: {Command('t2t-query-server', **own, **server)}"
     )
 
 
@@ -189,7 +188,7 @@ def _opening(folder: Path, translator: Translator) -> tuple[str, dict[str, str]]
     return "".join(opened.values()), dict(zip(("source", "target"), names, strict=True))
 
 
-main = Command(ExporterFlags, USAGE, _export)
+main = Program(ExporterFlags, USAGE, _export)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -8,10 +8,10 @@ from pathlib import Path
 
 from t2t_revival import registry
 from t2t_revival.cli.support import tensorflow_setup
-from t2t_revival.cli.support.command import Command
+from t2t_revival.cli.support.command import Program
 from t2t_revival.cli.support.flags import flag
 from t2t_revival.cli.support.problem_flags import ProblemFlags
-from t2t_revival.hints import command_line, datagen_command
+from t2t_revival.errors import Command
 from t2t_revival.hparams import HParams
 from t2t_revival.model_folder import IMPORTED_DATA
 
@@ -81,15 +81,15 @@ def _import_checkpoint(flags: ImportFlags) -> None:
         print(note)
     print(f"output_dir: {output_dir}")
     where = {"output_dir": output_dir, "t2t_usr_dir": flags.t2t_usr_dir}
-    print(f"next: {command_line('t2t-decoder', **where, decode_interactive=True)}")
+    print(f"next: {Command('t2t-decoder', **where, decode_interactive=True)}")
     data_dir, vocab_files = output_dir / IMPORTED_DATA, folder.vocabulary_files
     print(
         "or make data to evaluate it and to train on, from a corpus of your own with --data_source=FOLDER: "
-        + datagen_command(registry.problem(run.problem), data_dir, vocab_files)
+        + registry.problem(run.problem).datagen_command(data_dir, vocab_files).message(flags.t2t_usr_dir)
     )
     names = {"problem": run.problem, "hparams_set": run.hparams_set}
     data = {"data_dir": data_dir, "vocab_file": vocab_files}
-    print(f"and train on: {command_line('t2t-trainer', **names, **where, **data)}")
+    print(f"and train on: {Command('t2t-trainer', **names, **where, **data)}")
 
 
 def _changes(hparams_set: str, hparams: HParams) -> str:
@@ -101,7 +101,7 @@ def _changes(hparams_set: str, hparams: HParams) -> str:
     return f", but with {', '.join(changes)} (in hparams.json)" if changes else ""
 
 
-main = Command(ImportFlags, USAGE, _import)
+main = Program(ImportFlags, USAGE, _import)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -9,10 +9,9 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from t2t_revival.cli.support.command import Command
+from t2t_revival.cli.support.command import Program
 from t2t_revival.cli.support.flags import Flags, flag
-from t2t_revival.errors import T2TError
-from t2t_revival.hints import command_line
+from t2t_revival.errors import Command, T2TError
 
 USAGE = """
 t2t-make-tf-configs --masters=HOST:PORT,HOST:PORT
@@ -56,7 +55,7 @@ def _make(flags: TfConfigsFlags) -> None:
     for config in tf_configs(flags.masters):
         print(f"TF_CONFIG={shlex.quote(config)}")
     example = {"strategy": "multi_worker", "problem": "translate_ende", "hparams_set": "base"}
-    print(f"next: {command_line('t2t-trainer', **example)}", file=sys.stderr)
+    print(f"next: {Command('t2t-trainer', **example)}", file=sys.stderr)
     print(
         "on each machine, with its line and a space before it, and with your problem and hparams set",
         file=sys.stderr,
@@ -78,7 +77,7 @@ def _without_ps(masters: Sequence[str], ps: Sequence[str]) -> str:
     )
 
 
-main = Command(TfConfigsFlags, USAGE, _make)
+main = Program(TfConfigsFlags, USAGE, _make)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -9,7 +9,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from t2t_revival.cli.support.command import Command
+from t2t_revival.cli.support.command import Program
 from t2t_revival.cli.support.flags import Flags, flag
 from t2t_revival.cli.support.text_files import STANDARD_STREAM, check_one_standard_input, name_of, read_lines
 from t2t_revival.errors import T2TError
@@ -18,7 +18,7 @@ from t2t_revival.utils.files import file_lines
 if TYPE_CHECKING:
     from nltk.tree import Tree
 
-    from t2t_revival.evaluation.parseval import BracketCounts, Parseval
+    from t2t_revival.metrics.parseval import BracketCounts, Parseval
 
     NumberedTrees = list[tuple[int, Tree]]  # each with the line on which it begins
     Sentences = list[tuple[int, Tree | None]]  # likewise
@@ -55,7 +55,7 @@ class ParsevalFlags(Flags):
 
 def _parseval(flags: ParsevalFlags) -> None:
     """Prints the scores of the predicted trees."""
-    from t2t_revival.evaluation.parseval import score_corpus
+    from t2t_revival.metrics.parseval import score_corpus
 
     check_one_standard_input(gold=flags.gold, predicted=flags.predicted)
     (gold, all_gold), (predicted, all_predicted) = _trees(flags.gold), _trees(flags.predicted)
@@ -120,7 +120,7 @@ def _print_table(result: Parseval) -> None:
         print(f"sentences without a tree, not counted, as in EVALB: {errors} (F1 if they were: {f1:.2f})")
 
 
-main = Command(ParsevalFlags, USAGE, _parseval)
+main = Program(ParsevalFlags, USAGE, _parseval)
 
 if __name__ == "__main__":
     sys.exit(main())

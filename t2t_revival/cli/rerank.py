@@ -12,7 +12,7 @@ import numpy as np
 from t2t_revival import registry, t2t_names
 from t2t_revival.checkpoints.selection import taking_next
 from t2t_revival.cli.support import tensorflow_setup
-from t2t_revival.cli.support.command import Command
+from t2t_revival.cli.support.command import Program
 from t2t_revival.cli.support.flags import flag
 from t2t_revival.cli.support.messages import ProgressBar, say, warn_of_corruption
 from t2t_revival.cli.support.problem_flags import ProblemFlags
@@ -28,14 +28,13 @@ from t2t_revival.cli.support.text_files import (
 )
 from t2t_revival.decoding.outputs import ResultFormat, to_bytes
 from t2t_revival.decoding.trained_models import load_translator
-from t2t_revival.errors import T2TError
+from t2t_revival.errors import Command, T2TError
 from t2t_revival.evaluation import reranking
-from t2t_revival.evaluation.bleu import Bleu, chrf_score, sacrebleu_score
 from t2t_revival.evaluation.bleu_tuning import Table
-from t2t_revival.evaluation.decoded import metric_for
+from t2t_revival.evaluation.decoded import scoring_command
 from t2t_revival.evaluation.nbest import NBest
 from t2t_revival.evaluation.reranking import RescoringModel
-from t2t_revival.hints import command_line
+from t2t_revival.metrics.bleu import CorpusScore, chrf_score, sacrebleu_score
 from t2t_revival.utils.files import check_writable, is_special
 
 USAGE = """
@@ -217,7 +216,7 @@ def _tune(
     print(_gain(first, tuned, len(references)))
     before, after = (chrf_score(lines, references).score for lines in (firsts, chosen))
     print(f"chrF2 {before:.2f} before, {after:.2f} after; {tuned.signature}")
-    following = command_line(
+    following = Command(
         "t2t-rerank",
         nbest="NBEST",
         source="SOURCE",
@@ -232,7 +231,7 @@ def _tune(
     return weights
 
 
-def _gain(first: Bleu, tuned: Bleu, lines: int) -> str:
+def _gain(first: CorpusScore, tuned: CorpusScore, lines: int) -> str:
     note = f"; {tuned.note}" if tuned.note else ""
     return f"BLEU {first.score:.2f} before, {tuned.score:.2f} after, on the {lines:,} lines of tuning{note}"
 
@@ -247,11 +246,11 @@ def _write(flags: RerankFlags, outputs: list[str], models: Sequence[RescoringMod
         return
     say(f"outputs  {path}")
     problem = registry.problem(reranking.problem_of_lists(models))
-    if metric := metric_for(problem):
-        say(f"next: {metric.command(str(path), 'REFERENCE')}")
+    if scoring := scoring_command(problem, path):
+        say(f"next: {scoring}")
 
 
-main = Command(RerankFlags, USAGE, _rerank)
+main = Program(RerankFlags, USAGE, _rerank)
 
 if __name__ == "__main__":
     sys.exit(main())

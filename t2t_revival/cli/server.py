@@ -18,14 +18,13 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from t2t_revival.cli.support import tensorflow_setup
-from t2t_revival.cli.support.command import Command
+from t2t_revival.cli.support.command import Program
 from t2t_revival.cli.support.engine_flags import Engine, engine_flags
 from t2t_revival.cli.support.flags import flag
 from t2t_revival.cli.support.messages import say, warn_of_corruption
 from t2t_revival.cli.support.run_flags import ModelFlags
 from t2t_revival.decoding.options import CTRANSLATE2, FLOAT32, TENSORFLOW, DecodeHParams
-from t2t_revival.errors import T2TError
-from t2t_revival.hints import command_line
+from t2t_revival.errors import Command, T2TError
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.server.batching import BatchLimits
 from t2t_revival.server.config import ModelConfig, check_name, exported_name, load_config
@@ -269,7 +268,7 @@ def _run(
             server.should_exit = True
             return
         say(f"serving at {address}; Ctrl-C ends it")
-        say(f"next: {command_line('t2t-query-server', server=address, servable_name=models[0].name)}")
+        say(f"next: {Command('t2t-query-server', server=address, servable_name=models[0].name)}")
 
     limits = Limits(flags.max_lines, max_beam_size=flags.max_beam_size, timeout=flags.timeout_secs)
     batches = BatchLimits(
@@ -307,7 +306,7 @@ def _run(
     say("ended: all requests are answered")
 
 
-class _Server(Command[ServerFlags]):
+class _Server(Program[ServerFlags]):
     """t2t-server: does not wait for a thread that loads models, which nothing ends."""
 
     def __call__(self, argv: list[str] | None = None) -> int:

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from t2t_revival.cli.support import tensorflow_setup
-from t2t_revival.cli.support.command import Command
+from t2t_revival.cli.support.command import Program
 from t2t_revival.cli.support.flags import flag
 from t2t_revival.cli.support.messages import ProgressBar
 from t2t_revival.cli.support.problem_flags import text_problem
 from t2t_revival.cli.support.run_flags import SPLIT_DIR, RunFlags
 from t2t_revival.decoding.translations import Translations, coverage
-from t2t_revival.hints import command_line
+from t2t_revival.errors import Command
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.problems.problem import DEV, TRAIN
 from t2t_revival.problems.text_problems import Text2TextProblem
@@ -73,11 +73,11 @@ def _write(flags: ShortlistFlags, folder: ModelFolder, problem: Text2TextProblem
         f"dev: {size:,.0f} of {vocabularies.targets.size:,} pieces in the shortlist of a line, with "
         f"{share:.1%} of its target's pieces"
     )
-    decoding = command_line("t2t-decoder", **flags.named, decode_hparams="shortlist=on")
+    decoding = Command("t2t-decoder", **flags.named, decode_hparams="shortlist=on")
     print(f"next: {decoding}")
 
 
-main = Command(ShortlistFlags, USAGE, _learn)
+main = Program(ShortlistFlags, USAGE, _learn)
 
 if __name__ == "__main__":
     sys.exit(main())

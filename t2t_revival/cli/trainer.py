@@ -11,14 +11,13 @@ from typing import TYPE_CHECKING
 from t2t_revival.checkpoints.best import best_value
 from t2t_revival.cli.support import command, tensorflow_setup
 from t2t_revival.cli.support.best_export import BestExport
-from t2t_revival.cli.support.command import Command
+from t2t_revival.cli.support.command import Program
 from t2t_revival.cli.support.flags import flag
 from t2t_revival.cli.support.messages import duration, say, warn_of_corruption
 from t2t_revival.cli.support.problem_flags import DataFlags, require_text, uses_tensorflow
 from t2t_revival.cli.support.training_flags import TrainingFlags
 from t2t_revival.curve_files import best_row, is_falling
-from t2t_revival.errors import T2TError
-from t2t_revival.hints import command_line
+from t2t_revival.errors import Command, T2TError
 from t2t_revival.hparams.hparams import HParams
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.problems.problem import DEV, TRAIN
@@ -236,10 +235,10 @@ def _print_end(flags: TrainerFlags, output_dir: Path, result: Result) -> None:
         if falling:
             print("the loss on dev is still falling: train longer before averaging checkpoints")
         following = "t2t-decoder" if stopped_early or falling or flags.warm_start_from else "t2t-avg-all"
-        print(f"next: {command_line(following, **flags.named)}")
+        print(f"next: {Command(following, **flags.named)}")
 
 
-main = Command(TrainerFlags, USAGE, _train)
+main = Program(TrainerFlags, USAGE, _train)
 
 if __name__ == "__main__":
     sys.exit(main())

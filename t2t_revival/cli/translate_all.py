@@ -10,15 +10,14 @@ from t2t_revival import registry
 from t2t_revival.checkpoints.directory import list_checkpoints
 from t2t_revival.checkpoints.file import CheckpointNotFoundError, CorruptCheckpointError
 from t2t_revival.cli.support import tensorflow_setup, wait_flags
-from t2t_revival.cli.support.command import Command
+from t2t_revival.cli.support.command import Program
 from t2t_revival.cli.support.flags import descriptions, flag
 from t2t_revival.cli.support.messages import ProgressBar, say, say_skipped
 from t2t_revival.cli.support.run_flags import DECODE_HPARAMS, RunFlags, decode_options
 from t2t_revival.cli.support.text_files import check_outputs, named_files, read_lines
 from t2t_revival.decoding.checkpoint_translations import CheckpointTranslations
 from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.errors import T2TError
-from t2t_revival.hints import command_line
+from t2t_revival.errors import Command, T2TError
 from t2t_revival.model_folder import ModelFolder
 
 USAGE = """
@@ -54,7 +53,7 @@ def _translate_all(flags: TranslateFlags) -> None:
     model = flags.open_model()
     own = [f"{name}={flags.given[name]}" for name in ("beam_size", "alpha") if name in flags.given]
     options = decode_options(",".join(filter(None, [flags.decode_hparams, *own])), model.run)
-    has_bleu = "bleu" in registry.problem(model.run.problem).eval_metrics()
+    is_text = registry.problem(model.run.problem).targets_are_text
     folder = Path(flags.translations_dir or model.path / FOLDER).expanduser()
     made = {f"the translation {path}": path for path in folder.glob(f"{model.run.problem}-*")}
     check_outputs(named_files(source=flags.source), made)
@@ -78,8 +77,8 @@ def _translate_all(flags: TranslateFlags) -> None:
             f"no valid checkpoint{at_least} in {model.path}: train with t2t-trainer, or give --wait_minutes"
         )
     print(f"{len(steps)} translations of {len(lines):,} lines in {folder}, steps {steps[0]} to {steps[-1]}")
-    if has_bleu:
-        print(f"next: {command_line('t2t-bleu', translations_dir=folder, reference='REFERENCE')}")
+    if is_text:
+        print(f"next: {Command('t2t-bleu', translations_dir=folder, reference='REFERENCE')}")
 
 
 def _translate(flags: TranslateFlags, model: ModelFolder, translations: CheckpointTranslations) -> list[int]:
@@ -106,7 +105,7 @@ def _translate(flags: TranslateFlags, model: ModelFolder, translations: Checkpoi
     return steps
 
 
-main = Command(TranslateFlags, USAGE, _translate_all)
+main = Program(TranslateFlags, USAGE, _translate_all)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -204,7 +204,7 @@ def check_sizes(paths: list[Path], counts: SplitCounts) -> None:
         )
     for path, size in zip(paths, counts.shard_bytes, strict=True):
         if path.stat().st_size != size:
-            raise T2TError(f"{path}: {path.stat().st_size} bytes instead of {size}; {remedy(path)}")
+            raise T2TError(f"{path}: {path.stat().st_size} bytes instead of {size}; ", *remedy(path))
 
 
 def data_fingerprint(paths: list[Path], vocab_fingerprint: str) -> str:

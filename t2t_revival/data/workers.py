@@ -25,7 +25,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from t2t_revival import registry
+from t2t_revival import registration
 from t2t_revival.data.adapters import origin
 from t2t_revival.data.base_source import Rows
 from t2t_revival.data.cleaning import has_empty_side
@@ -114,7 +114,7 @@ class PackedRows:
                 f"{module}.{source.__name__}: cannot be pickled for the processes that make shards "
                 f"({error}); keep names and numbers in it, and open files in `pairs`"
             ) from error
-        return cls(registry.usr_dir(module.partition(".")[0]), content)
+        return cls(registration.usr_dir(module.partition(".")[0]), content)
 
     @property
     def died(self) -> str:
@@ -129,7 +129,7 @@ class PackedRows:
     def open(self) -> Rows:
         """Unpickles the rows, after importing the user's package that their source is of."""
         if self.usr_dir and Path(self.usr_dir).name not in sys.modules:
-            registry.import_usr_dir(self.usr_dir)
+            registration.import_usr_dir(self.usr_dir)
         return pickle.loads(self.content)
 
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from t2t_revival.decoding.aligner import MAX_CHOOSING, Pair, choose_without_gold
 from t2t_revival.decoding.alignment_heads import FILE_NAME, AlignmentHeads
 from t2t_revival.decoding.resumable import OnNote
-from t2t_revival.errors import T2TError
-from t2t_revival.hints import command_line
+from t2t_revival.errors import Command, T2TError
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.problems.problem import DEV, TRAIN
 from t2t_revival.utils.files import check_writable
@@ -84,8 +83,9 @@ class HeadChoice:
 
 def _impossible(output_dir: Path, error: T2TError) -> T2TError:
     files = {"source": "FILE", "target": "FILE", "gold": "FILE"}
-    choosing = command_line("t2t-align", output_dir=output_dir, choose_heads=True, **files)
     return T2TError(
-        f"alignments: no {output_dir / FILE_NAME}, and heads cannot be chosen now: {error}; or choose them "
-        f"by pairs with alignments: run {choosing}"
+        f"alignments: no {output_dir / FILE_NAME}, and heads cannot be chosen now: ",
+        error,
+        "; or choose them by pairs with alignments: run ",
+        Command("t2t-align", output_dir=output_dir, choose_heads=True, **files),
     )

@@ -112,9 +112,9 @@ def _is_reverse(problem: str, lists: str, folder: Path) -> bool:
 
 def _languages(name: str) -> tuple[str, str]:
     problem = registry.problem(name)
-    if not isinstance(problem, Text2TextProblem) or "bleu" not in problem.eval_metrics():
+    if not isinstance(problem, Text2TextProblem) or not problem.targets_are_text:
         raise T2TError(f"problem {name}: n-best lists of translations are reranked, and it has other outputs")
-    return getattr(problem, "source_lang", ""), getattr(problem, "target_lang", "")
+    return problem.source_lang, problem.target_lang
 
 
 def log_probs(

@@ -13,14 +13,14 @@ import keras
 from keras import ops
 
 from t2t_revival.checkpoints.directory import restore_weights
-from t2t_revival.curve_files import OF_ALL_CORPORA
 from t2t_revival.data.evaluation_batches import EvaluationBatch, evaluation_batches
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.decoding.options import JAX, DecodeHParams
 from t2t_revival.decoding.preprocessor import Truncation
 from t2t_revival.decoding.translator import Translator
-from t2t_revival.evaluation.decoded import metric_for
+from t2t_revival.evaluation.decoded import main_metric, score_outputs
 from t2t_revival.hparams import HParams
+from t2t_revival.metrics.metric import metric_of
 from t2t_revival.model import Transformer
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.problems.text_problems import Text2TextProblem
@@ -76,7 +76,7 @@ class TeacherForced:
 
 
 class SplitScores:
-    """Loss, perplexity and accuracy of a model, and BLEU with chrF, or F1, of what it decodes.
+    """Loss, perplexity and accuracy of a model, and scores such as BLEU or F1 of what it decodes.
 
     The split is read once, and graphs are traced for the model of the first call: all later calls must be of
     the same model, whose weights may have changed. At most `decoded_sentences`, evenly spread over the split
@@ -113,7 +113,7 @@ class SplitScores:
         self._scorers: tuple[TeacherForced, Translator] | None = None
 
     def __call__(self, model: Any) -> Scores:
-        """Computes the scores by name; BLEU, chrF and F1 range from 0 to 100."""
+        """Computes the scores by name; those of outputs, such as BLEU, range from 0 to 100."""
         return self.with_outputs(model)[0]
 
     def with_outputs(self, model: Any, decoder: Translator | None = None) -> tuple[Scores, list[str]]:
@@ -139,17 +139,14 @@ class SplitScores:
         all_outputs: list[str] = []
         for name, (batches, pairs) in self._corpora.items():
             scores[name] = teacher_forced(batches)
-            metric = metric_for(self._problem)
-            if not (pairs and metric):
+            if not (pairs and main_metric(self._problem)):
                 continue
             nbest = (decoder or translator).nbest(
                 [inputs for inputs, _ in pairs], 1, on_truncation=_ignore, preprocessed=True
             )
             outputs = [best[0].text for best in nbest]
-            result = metric.score(outputs, [target for _, target in pairs])
-            scores[name][metric.name] = result.score
-            if result.chrf is not None:
-                scores[name]["chrf"] = result.chrf
+            results = score_outputs(self._problem, outputs, [target for _, target in pairs])
+            scores[name] |= {metric: result.score for metric, result in results.items()}
             all_outputs += outputs
         return _mean(scores), all_outputs
 
@@ -216,7 +213,7 @@ def _mean(scores: dict[str, Scores]) -> Scores:
         for name in next(iter(scores.values()))
     }
     means["perplexity"] = perplexity(means["loss"])
-    each = (name for name in means if name not in OF_ALL_CORPORA)
+    each = (name for name in means if metric_of(name).of_each_corpus)
     return means | {f"{name}/{corpus}": scores[corpus][name] for name in each for corpus in scores}
 
 

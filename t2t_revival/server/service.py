@@ -269,7 +269,7 @@ class Service:
             raise RequestError("split_sentences is for outputs that are text: leave it out")
         tags = leading_tags(lines) if "tag" in model.signature_defs[WITH_OPTIONS].inputs else []
         tags += [options.tag] if options.tag else []
-        language = getattr(served.problem, "source_lang", "en")
+        language = getattr(served.problem, "source_lang", "") or "en"
         texts = tagged(lines, options.tag)
         paragraphs = await asyncio.to_thread(lambda: [split(text, language, tags) for text in texts])
 

@@ -55,7 +55,7 @@ class ServedOptions:
     @property
     def language(self) -> str:
         """The language of the lines, for `split`; English where the problem does not tell."""
-        return getattr(self.problem, "source_lang", "en")
+        return getattr(self.problem, "source_lang", "") or "en"
 
     @classmethod
     def parse(cls, text: str, problem: Text2TextProblem | None) -> ServedOptions:

@@ -68,7 +68,7 @@ def test_test_split(out, tmp_path, flag, capsys):
 
 @pytest.mark.slow
 def test_the_average_is_decoded_where_it_is_made(out, tmp_path, capsys):
-    checkpoints.average(checkpoints.list_checkpoints(out), out)
+    checkpoints.write_average(checkpoints.list_checkpoints(out), out / "averaged")
     (tmp_path / "in").write_text("the dog\n")
     assert decode(out, f"--decode_from_file={tmp_path / 'in'}") == 0
     assert "averaged/model.ckpt-7.npz (step 7, an average)" in capsys.readouterr().err

@@ -12,7 +12,7 @@ from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.cli import eval as eval_command
 from t2t_revival.cli.support import command
 from t2t_revival.evaluation import split_scores
-from t2t_revival.evaluation.bleu import sacrebleu_score
+from t2t_revival.metrics.bleu import sacrebleu_score
 from t2t_revival.model_folder import ModelFolder, Run
 from tests.cli.conftest import failure
 
@@ -88,7 +88,7 @@ def test_scores_are_those_of_the_model(out, capsys, write_checkpoint):
 
 def test_table_picture_and_best(out, scored, capsys, write_checkpoint):
     write_checkpoint(out, 12)
-    checkpoints.average(checkpoints.list_checkpoints(out), out)
+    checkpoints.write_average(checkpoints.list_checkpoints(out), out / "averaged")
     assert run(out) == 0
     assert scored == ["out/model.ckpt-7.npz", "out/model.ckpt-12.npz", "averaged/model.ckpt-12.npz"]
     shown = capsys.readouterr()
@@ -121,7 +121,7 @@ def test_rows_are_kept_and_what_is_new_or_changed_is_scored(out, scored, capsys,
     assert run(out) == 0
     assert len(scored) == 2
     assert steps(capsys.readouterr().out) == [7, 8]
-    checkpoints.average(checkpoints.list_checkpoints(out), out)
+    checkpoints.write_average(checkpoints.list_checkpoints(out), out / "averaged")
     (out / "averaged" / "model.ckpt-8.npz").replace(out / "model.ckpt-8.npz")
     assert run(out) == 0
     assert scored[2:] == ["out/model.ckpt-8.npz"], "another model under the old name"

@@ -21,6 +21,7 @@ from t2t_revival.cli.support.parser import Parser
 ROOT = Path(__file__).parents[2]
 PAGES = [
     *(ROOT / name for name in ("README.md", "BUILD_NOTES.md", "CONTRIBUTING.md", "CHANGELOG.md")),
+    ROOT / "t2t_revival" / "from_tensor2tensor.md",
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)

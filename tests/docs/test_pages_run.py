@@ -84,7 +84,7 @@ def test_from_python():
 
 
 def test_the_package_that_is_ported_from_tensor2tensor(tmp_path):
-    (code,) = blocks("from_tensor2tensor.md", "python")
+    (code,) = blocks("../t2t_revival/from_tensor2tensor.md", "python")
     package, poems = tmp_path / "usr_poetry", tmp_path / "poems.txt"
     package.mkdir()
     (package / "__init__.py").write_text(code, encoding="utf-8")

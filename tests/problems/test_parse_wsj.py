@@ -37,7 +37,7 @@ def test_section_6_3s_settings():
     assert (decode["beam_size"], decode["alpha"], decode["extra_length"]) == (21, 0.3, 300)
     assert problem.approx_vocab_size == 16_000
     assert registry.problem("parse_wsj_semi").approx_vocab_size == 32_000
-    assert "f1" in problem.eval_metrics()
+    assert problem.eval_metrics() == ("loss", "perplexity", "accuracy", "f1")
     hparams = registry.hparams("parsing")
     assert (hparams.num_hidden_layers, hparams.hidden_size) == (4, 1024)
 

@@ -36,7 +36,7 @@ def test_the_name_is_t2ts():
 def test_defaults_are_the_papers_for_translation():
     problem = TranslateEnxx()
     assert problem.decode_hparams() == {"beam_size": 4, "alpha": 0.6, "extra_length": 50}
-    assert problem.eval_metrics() == ("loss", "perplexity", "accuracy", "bleu")
+    assert problem.eval_metrics() == ("loss", "perplexity", "accuracy", "bleu", "chrf")
     assert problem.hparams(HParams()) == HParams()
 
 

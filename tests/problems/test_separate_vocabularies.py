@@ -6,7 +6,6 @@ import pytest
 
 from t2t_revival import T2TError, Text2TextProblem, registry
 from t2t_revival.data.vocabulary import open_vocabulary
-from t2t_revival.hints import datagen_command
 from t2t_revival.problems.reversed import ReversedProblem
 from tests.support.line_corpus import write_pairs
 
@@ -129,6 +128,6 @@ def test_trees_share_their_words(tmp_path):
 
 def test_messages_ask_for_two():
     start = "t2t-datagen --problem=two_scripts --data_dir=d --data_source=FOLDER"
-    assert datagen_command(TwoScripts(), Path("d")) == f"{start} --separate_vocabularies"
+    assert str(TwoScripts().datagen_command(Path("d"))) == f"{start} --separate_vocabularies"
     files = [Path("a.spm"), Path("b.spm")]
-    assert datagen_command(TwoScripts(), Path("d"), files) == f"{start} --vocab_file=a.spm,b.spm"
+    assert str(TwoScripts().datagen_command(Path("d"), files)) == f"{start} --vocab_file=a.spm,b.spm"

@@ -22,7 +22,7 @@ EXIT_STATUS = {KeyboardInterrupt: EXIT_INTERRUPTED, Terminated: EXIT_TERMINATED,
 
 
 @dataclass(frozen=True)
-class Command(Generic[F]):
+class Program(Generic[F]):
     """A command; a module's `main`, which setup.py names, is one.
 
     Attributes:
@@ -92,7 +92,9 @@ class Command(Generic[F]):
         except (T2TError, OSError) as error:
             if debug:
                 traceback.print_exc()
-            return _fail(name, str(error), EXIT_ERROR)
+            usr_dir = parser.table["t2t_usr_dir"].value if "t2t_usr_dir" in parser.table else None
+            message = error.message(usr_dir) if isinstance(error, T2TError) else str(error)
+            return _fail(name, message, EXIT_ERROR)
         except Exception as error:
             if isinstance(error, RuntimeError) and "home directory" in str(error):  # pathlib's, of ~name/data
                 return _fail(

@@ -15,7 +15,6 @@ from typing import Any, Generic, Literal, TypeVar, Union, get_args, get_origin
 from absl import flags as absl
 
 from t2t_revival import t2t_names
-from t2t_revival.cli.support import t2t_flags
 from t2t_revival.cli.support.flags import ABOUT, GROUP, About, Flags, declared
 from t2t_revival.utils.files import url_fault
 
@@ -90,7 +89,7 @@ class Parser(Generic[F]):
             if fault := _path_fault(name, self.table[name].value):
                 faults.append(f"--{name}={fault}")
         known = [flag.name for flag in self.definitions]
-        explained = t2t_flags.explain_flags(command, unknown, known)
+        explained = t2t_names.explain_flags(command, unknown, known)
         return explained + self._explain_problem() * bool(unknown) + faults
 
     def flags(self) -> F:

@@ -16,8 +16,7 @@ from t2t_revival.data.config import SETTINGS, DataConfig
 from t2t_revival.data.metadata import Metadata, unfinished_dir
 from t2t_revival.data.mixture import is_mixture
 from t2t_revival.data.workers import ShardRunner
-from t2t_revival.errors import T2TError
-from t2t_revival.hints import command_line
+from t2t_revival.errors import Command, T2TError
 from t2t_revival.hparams.hparams import HParams
 from t2t_revival.problems.problem import Problem
 from t2t_revival.problems.text_problems import Text2TextProblem
@@ -142,11 +141,11 @@ class DataFlags(ProblemFlags):
             own.setdefault("vocab_file", vocab_files)
         return registry.problem(self.problem, **own)
 
-    def same_data(self, vocab_files: Sequence[Path] = ()) -> str:
+    def same_data(self, vocab_files: Sequence[Path] = ()) -> Command:
         """The t2t-datagen command that generates the data of these flags; see `named_problem`."""
         names = ("problem", "data_dir", *OWN_FLAGS, "t2t_usr_dir")
         given = {name: self.given[name] for name in names if name in self.given}
-        return command_line("t2t-datagen", **({"vocab_file": vocab_files} | given))
+        return Command("t2t-datagen", **({"vocab_file": vocab_files} | given))
 
     def generate_data(
         self, problem: Problem, shard_runner: ShardRunner | None = None, overwrite: bool = False

@@ -8,11 +8,9 @@ from pathlib import Path
 from t2t_revival import registry
 from t2t_revival.cli.support.flags import flag, group
 from t2t_revival.cli.support.run_flags import RunFlags
-from t2t_revival.curve_files import OF_ALL_CORPORA, metric_of
 from t2t_revival.errors import T2TError
-from t2t_revival.evaluation.checkpoint_evaluation import DECODED
-from t2t_revival.evaluation.decoded import score_names
 from t2t_revival.hparams.hparams import HParams
+from t2t_revival.metrics.metric import metric_of
 from t2t_revival.problems.problem import Problem
 from t2t_revival.training.run_config import AUTO, RunConfig
 
@@ -75,16 +73,15 @@ class TrainingFlags(RunFlags):
             T2TError: it is none of the problem's, or is not measured.
         """
         for name, value in self.metrics.items():
-            metric = metric_of(value)
-            if metric == AUTO:
+            metric, names = metric_of(value), problem.eval_metrics()
+            if metric.name == AUTO:
                 continue
-            names = score_names(problem)
-            if metric not in names:
+            if metric.name not in names:
                 known = ", ".join(names)
                 raise T2TError(f"--{name}={value}: not a metric of {problem.name}; give one of {known}")
-            if metric in OF_ALL_CORPORA and metric != value:
-                raise T2TError(f"--{name}={value}: {metric} is measured of all corpora together")
-            if metric in DECODED and not self.eval_bleu_sentences:
+            if not metric.of_each_corpus and metric.name != value:
+                raise T2TError(f"--{name}={value}: {metric.name} is measured of all corpora together")
+            if metric.outputs and not self.eval_bleu_sentences:
                 raise T2TError(f"--{name}={value} needs --eval_bleu_sentences above 0")
 
     def run_hparams(self, output_dir: Path) -> HParams:

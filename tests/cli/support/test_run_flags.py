@@ -5,7 +5,7 @@ import shlex
 
 import pytest
 
-from t2t_revival import HParams, T2TError, registry
+from t2t_revival import HParams, T2TError, registration, registry
 from t2t_revival.cli import (
     attention,
     avg_all,
@@ -57,7 +57,9 @@ def test_a_model_has_t2ts_name_too(model, problem, theirs):
 
 
 def test_a_users_problem_with_t2ts_name_is_another(model, monkeypatch):
-    monkeypatch.setitem(registry._PROBLEMS, "translate_ende_wmt8k", type(registry.problem("translate_ende")))
+    monkeypatch.setitem(
+        registration.PROBLEMS, "translate_ende_wmt8k", type(registry.problem("translate_ende"))
+    )
     with pytest.raises(T2TError, match="holds a model of translate_ende"):
         parsed(f"--output_dir={model()}", "--problem=translate_ende_wmt8k").open_model()
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from t2t_revival.registry import register_schedule_factor
+from t2t_revival.registration import register_schedule_factor
 
 if TYPE_CHECKING:
     from t2t_revival.hparams.hparams import HParams

@@ -6,9 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-from sacrebleu.significance import PairedTest
-
 from t2t_revival.utils.bleu_tokenizers import bleu_metric
 from t2t_revival.utils.texts import texts_of
 
@@ -43,6 +40,8 @@ def compare_bleu(
 
     Each system has an output for each reference; `target_lang` is as in `sacrebleu_score`.
     """
+    from sacrebleu.significance import PairedTest
+
     systems = [(name, texts_of(lines, name)) for name, lines in outputs.items()]
     sides = [texts_of(references, "references")]
     metric = bleu_metric(target_lang, sides[0])
@@ -63,6 +62,8 @@ def compare_f1(outputs: Mapping[str, Sequence[str]], references: Sequence[str]) 
     Raises:
         T2TError: a tree is malformed, or has other words than its reference.
     """
+    import numpy as np
+
     draws = np.random.default_rng(SEED).choice(len(references), size=(SAMPLES, len(references)))
     base, base_samples, compared = 0.0, np.zeros(SAMPLES), {}
     for number, (name, trees) in enumerate(outputs.items()):
@@ -85,7 +86,7 @@ def _p(p: float, score: float, base: float) -> float:
 
 def _bracket_counts(trees: Sequence[str], references: Sequence[str]) -> list[tuple[int, int]]:
     """Matched brackets of each tree, and the sum of its gold and predicted brackets."""
-    from t2t_revival.evaluation.parseval import score
+    from t2t_revival.metrics.parseval import score
     from t2t_revival.parsing.trees import parse, parse_output
 
     all_counts = [
@@ -97,4 +98,4 @@ def _bracket_counts(trees: Sequence[str], references: Sequence[str]) -> list[tup
 def _f1(counts: Any) -> Any:
     """F1 in percent of counts [..., 2]; 0 where there are no brackets."""
     matched, brackets = counts[..., 0], counts[..., 1]
-    return 200.0 * matched / np.maximum(brackets, 1)
+    return 200.0 * matched / brackets.clip(1)

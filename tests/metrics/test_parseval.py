@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from nltk.tree import Tree
 
 from t2t_revival import T2TError
-from t2t_revival.evaluation.parseval import BracketCounts, score, score_corpus
+from t2t_revival.metrics.parseval import BracketCounts, score, score_corpus
 from t2t_revival.parsing.trees import cleaned
 from tests.support.evalb_rules import perturbed, random_tree, reference, untagged
 

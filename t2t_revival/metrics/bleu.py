@@ -17,8 +17,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sacrebleu.metrics import BLEU, CHRF
-
 from t2t_revival.errors import T2TError, did_you_mean
 from t2t_revival.utils.bleu_tokenizers import bleu_metric, missing_libraries
 from t2t_revival.utils.files import file_lines
@@ -31,12 +29,12 @@ NO_4_GRAMS = "no 4-grams: each translation has fewer than 4 tokens"
 
 
 @dataclass(frozen=True)
-class Bleu:
-    """A corpus score; `str` puts all of it in one line."""
+class CorpusScore:
+    """A score of all lines; `str` puts all of it in one line."""
 
     score: float  # 0 to 100
     signature: str  # how it was computed
-    details: str  # n-gram precisions, brevity penalty and lengths
+    details: str = ""  # n-gram precisions, brevity penalty and lengths
     tokenizer: str = ""  # that of BLEU
     note: str = ""  # such as why the score is 0 even for a perfect translation
 
@@ -47,7 +45,7 @@ class Bleu:
 
 def sacrebleu_score(
     hypotheses: list[str], *references: list[str], lowercase: bool = False, target_lang: str = ""
-) -> Bleu:
+) -> CorpusScore:
     """BLEU by sacreBLEU on plain text, with exponential smoothing.
 
     Args:
@@ -64,8 +62,10 @@ def sacrebleu_score(
     return replace(bleu, note="; ".join(filter(None, [bleu.note, missing])))
 
 
-def chrf_score(hypotheses: list[str], *references: list[str]) -> Bleu:
+def chrf_score(hypotheses: list[str], *references: list[str]) -> CorpusScore:
     """chrF2 by sacreBLEU on plain text: character n-grams up to 6, recall counts twice."""
+    from sacrebleu.metrics import CHRF
+
     return _score(CHRF(), hypotheses, *references)
 
 
@@ -77,6 +77,8 @@ def t2t_bleu(hypotheses: list[str], references: list[str], lowercase: bool = Fal
     quarter. Orders for which every line is too short count as matched. It differs from sacreBLEU's `tok:intl`
     in that last point, in backslashes, and next to numerals that are not decimal digits.
     """
+    from sacrebleu.metrics import BLEU
+
     hypotheses, references = _lines(hypotheses, references)
     hypothesis_tokens, reference_tokens = (
         [_t2t_tokens(line.lower() if lowercase else line) for line in lines]
@@ -102,7 +104,7 @@ def paper_style_languages() -> set[str]:
     return set(NonbreakingPrefixes().available_langs.values())
 
 
-def paper_style_bleu(hypotheses: list[str], references: list[str], target_lang: str) -> Bleu:
+def paper_style_bleu(hypotheses: list[str], references: list[str], target_lang: str) -> CorpusScore:
     """Tokenised, case-sensitive BLEU without smoothing, as the paper and T2T's get_ende_bleu.sh report it.
 
     Both sides, plain text in `target_lang` (two letters), get ASCII punctuation and the Moses tokeniser; in
@@ -112,6 +114,8 @@ def paper_style_bleu(hypotheses: list[str], references: list[str], target_lang: 
     Raises:
         T2TError: the language is unknown to the tokeniser.
     """
+    from sacrebleu.metrics import BLEU
+
     hypotheses, references = _lines(hypotheses, references)
     tokenised = (_paper_tokens(lines, target_lang) for lines in (hypotheses, references))
     metric = BLEU(tokenize="none", smooth_method="none", force=True)
@@ -134,13 +138,13 @@ def read_lines(path: Path) -> list[str]:
     return lines
 
 
-def _score(metric: Any, hypotheses: list[str], *references: list[str]) -> Bleu:
+def _score(metric: Any, hypotheses: list[str], *references: list[str]) -> CorpusScore:
     checked = [_lines(hypotheses, each) for each in references]
     result = metric.corpus_score(checked[0][0], [each for _, each in checked])
     details = str(result).partition(f" = {result.score:.2f} ")[2]
     too_short = not all(getattr(result, "totals", ()))
     tokenizer = getattr(metric, "tokenizer_signature", "")
-    return Bleu(
+    return CorpusScore(
         result.score, str(metric.get_signature()), details, tokenizer, NO_4_GRAMS if too_short else ""
     )
 

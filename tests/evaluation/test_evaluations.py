@@ -4,9 +4,15 @@ import math
 from pathlib import Path
 
 import pytest
+from matplotlib.figure import Figure
 
 from t2t_revival import T2TError
-from t2t_revival.evaluation.checkpoint_scores import Evaluation, Evaluations, settings_fingerprint
+from t2t_revival.evaluation.checkpoint_evaluation import (
+    Evaluation,
+    Evaluations,
+    drawn_score,
+    settings_fingerprint,
+)
 from t2t_revival.visualization.learning_curve import draw_evaluations
 
 
@@ -79,11 +85,22 @@ def test_a_table_that_cannot_be_written(tmp_path: Path) -> None:
         Evaluations(tmp_path, "dev", "s").save_outputs(row, ["a"])
 
 
-@pytest.mark.parametrize("scores", [{"loss": 1.0}, {"loss": 1.0, "bleu": 20.0}, {"loss": 1.0, "f1": 20.0}])
-def test_picture(tmp_path: Path, scores: dict[str, float]) -> None:
-    table = Evaluations(tmp_path, "dev", "s")
-    for step in (1, 2):
-        table.add(step, tmp_path / f"model.ckpt-{step}.npz", "a", scores)
-    table.add(2, tmp_path / "averaged" / "model.ckpt-2.npz", "a", scores)
-    path = draw_evaluations(table.rows, tmp_path / "eval-dev.png", "title")
-    assert path.read_bytes().startswith(b"\x89PNG")
+@pytest.mark.parametrize(("decoded", "title"), [((), ""), (("bleu", "chrf"), "BLEU"), (("f1",), "F1")])
+def test_picture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, decoded: tuple[str, ...], title: str
+) -> None:
+    """Its lines have the points of checkpoints, and the average's one."""
+    shown = []
+
+    def show(figure: Figure, *_: object, **__: object) -> None:
+        shown.extend(
+            (axes.get_ylabel(), len(line.get_xdata())) for axes in figure.axes for line in axes.get_lines()
+        )
+
+    monkeypatch.setattr(Figure, "savefig", show)
+    table, scores = Evaluations(tmp_path, "dev", "s"), dict.fromkeys(("loss", *decoded), 1.0)
+    for path in ("model.ckpt-1.npz", "model.ckpt-2.npz", "averaged/model.ckpt-2.npz"):
+        table.add(int(path[-5]), tmp_path / path, "a", scores)
+    draw_evaluations(table.rows, tmp_path / "eval-dev.png", "title", drawn_score(tmp_path, [scores]))
+    labels = ["loss (nats per target token)", *filter(None, [title])]
+    assert shown == [(label, points) for label in labels for points in (2, 1)]

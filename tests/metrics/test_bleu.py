@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from t2t_revival import T2TError
-from t2t_revival.evaluation.bleu import chrf_score, paper_style_bleu, sacrebleu_score, t2t_bleu
+from t2t_revival.metrics.bleu import chrf_score, paper_style_bleu, sacrebleu_score, t2t_bleu
 
 HYPOTHESES = [
     "Das Rich-Text-Format ist sehr alt.",

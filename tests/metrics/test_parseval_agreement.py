@@ -1,6 +1,6 @@
 """Agreement with other scorers, sentence by sentence: PYEVALB, EVALB if installed, and brute force.
 
-    pytest -s tests/evaluation/test_parseval_agreement.py
+    pytest -s tests/metrics/test_parseval_agreement.py
 
 prints how many pairs of trees agree. Pairs are of a tree and of a copy of it with random changes. Trees are
 random ones and, where there are any, those of the folder of treebanks in T2T_TREEBANKS, else of
@@ -23,7 +23,7 @@ from pathlib import Path
 import pytest
 from nltk.tree import Tree
 
-from t2t_revival.evaluation.parseval import BracketCounts, Parseval, score, score_corpus
+from t2t_revival.metrics.parseval import BracketCounts, Parseval, score, score_corpus
 from t2t_revival.parsing.trees import cleaned, read_trees
 from tests.support.evalb_rules import (
     RULES,
