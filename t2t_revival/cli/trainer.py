@@ -86,9 +86,7 @@ def _train(flags: TrainerFlags) -> int:
     has_data = problem.has_data(flags.data_path)
     if not has_data:
         if several:
-            raise T2TError(
-                "--strategy=multi_worker: generate the data first: " + flags.same_data(vocab_files)
-            )
+            raise T2TError("--strategy=multi_worker: generate the data first: ", flags.same_data(vocab_files))
         if uses_tensorflow(problem):
             tensorflow_setup.load_tensorflow()
             tensorflow_setup.num_training_parts(hparams.batch_size)  # sets threads before TensorFlow starts

@@ -87,10 +87,15 @@ class LineFlags(Flags):
         self, lines: Sequence[str], name: str, first_line: int
     ) -> tuple[list[str], list[LineConstraints] | None]:
         """Returns texts and constraints of lines of a file; `None` without these flags."""
-        from t2t_revival.decoding.json_inputs import JsonLine, parse_json_lines
-
         if not (self.terminology or self.reads_json):
             return list(lines), None
+        return self._constrained(lines, name, first_line)
+
+    def _constrained(
+        self, lines: Sequence[str], name: str, first_line: int
+    ) -> tuple[list[str], list[LineConstraints]]:
+        from t2t_revival.decoding.json_inputs import JsonLine, parse_json_lines  # which import NumPy
+
         terminology = self.read_terminology()
         parsed = parse_json_lines(lines, name, first_line) if self.reads_json else [*map(JsonLine, lines)]
         return [line.text for line in parsed], [line.all_constraints(terminology) for line in parsed]
