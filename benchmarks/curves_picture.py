@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from t2t_revival.curve_files import DEV, csv_path, metric_of, read_segments
+from t2t_revival.curve_files import DEV, csv_path, read_segments
+from t2t_revival.metrics.metric import metric_of
 
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # of Okabe and Ito
 AXES = {  # label, and factor of the column
@@ -49,7 +50,7 @@ def read(run: str, column: str) -> Curve:
         raise ValueError(f"{csv_path(Path(folder), DEV)} has no {score}")
     rows = segments[-1].rows
     x = [AXES[column][1] * row[column] for row in rows]
-    return Curve(name, metric_of(score), x, [row[score] for row in rows])
+    return Curve(name, metric_of(score).name, x, [row[score] for row in rows])
 
 
 def draw(panels: Sequence[tuple[str, Sequence[Curve]]], column: str, output: Path) -> None:

@@ -37,7 +37,7 @@ import numpy as np
 from peers.decoding_entries import BASELINE, CONTESTANTS, Entry, entry_of, exported, present, say, write_ids
 from peers.processes import BUSY_CPUS, PEERS, ContestantError, Process, wait_for_quiet
 
-from t2t_revival.evaluation.bleu import sacrebleu_score
+from t2t_revival.metrics.bleu import sacrebleu_score
 from t2t_revival.utils.files import text_lines
 
 PERCENTILES = (50, 95, 99)

@@ -92,9 +92,8 @@ def make_files(folder: Path) -> list[Kind]:
             lines = "".join(words.format(n, n % 7) + "\n" for n in range(count))
             (corpus / f"{split}.{language}").write_text(lines, encoding="utf-8")
     problem = registry.problem("translate_ende", data_source=str(corpus), vocab_size=300)
-    assert isinstance(problem, Text2TextProblem)
     problem.generate_data(data)
-    vocabulary = problem.vocabulary(data)
+    vocabulary = problem.open(data).vocabularies.inputs
     run = Run("translate_ende", "tiny", str(data), vocabulary.path.name, vocabulary.fingerprint, {})
     ModelFolder(out).save(run, HParams(), vocabulary.path)
     generator = np.random.default_rng(1)
@@ -106,16 +105,17 @@ def make_files(folder: Path) -> list[Kind]:
     checkpoint = out / checkpoints.file_name(7)
     checkpoints.save(checkpoint, arrays, {"step": 7})
     reader = registry.problem("translate_ende")  # as a command without --data_source
-    assert isinstance(reader, Text2TextProblem)
     return [
         Kind("shard", sorted(data.glob("translate_ende-*-of-*")), lambda path: _shard(reader, path)),
-        Kind("vocabulary", [data / run.vocabulary], lambda path: _pieces(reader.vocabulary(data))),
+        Kind(
+            "vocabulary", [data / run.vocabulary], lambda path: _pieces(reader.open(data).vocabularies.inputs)
+        ),
         Kind(
             "vocabulary of a run",
             [out / run.vocabulary],
             lambda path: _pieces(ModelFolder(out).vocabularies.inputs),
         ),
-        Kind("metadata", [data / "translate_ende.meta.json"], lambda path: reader.metadata(data)),
+        Kind("metadata", [data / "translate_ende.meta.json"], lambda path: reader.open(data).metadata),
         Kind("hparams.json", [out / "hparams.json"], lambda path: ModelFolder(out).hparams),
         Kind("run.json", [out / "run.json"], lambda path: Run.load(out)),
         Kind("checkpoint", [checkpoint], _checkpoint),
@@ -124,7 +124,7 @@ def make_files(folder: Path) -> list[Kind]:
 
 def _shard(problem: Text2TextProblem, path: Path) -> list[tuple[list[int], list[int]]]:
     """Reads all examples of the split that a shard belongs to."""
-    return list(examples.read(problem.shards(path.name.split("-")[1], path.parent).paths))
+    return list(examples.read(problem.open(path.parent).split(path.name.split("-")[1])))
 
 
 def _pieces(vocabulary: Any) -> list[list[int]]:

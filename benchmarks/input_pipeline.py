@@ -67,11 +67,11 @@ def measure_generation(problem: Text2TextProblem, data_dir: Path, rounds: int) -
     source = problem.make_source(problem.config.data_source, None)
     pairs = list(source.pairs(TRAIN, 0, source.count(TRAIN)))
     sides = [list(side) for side in zip(*pairs, strict=True)]
-    vocabulary = problem.vocabulary(data_dir)
+    vocabulary = problem.open(data_dir).vocabularies.inputs
     ours, bare = [], []
     with one_core():
         for _ in range(rounds):
-            for shard in problem.shards(TRAIN, data_dir).paths:
+            for shard in problem.open(data_dir).split(TRAIN).paths:
                 shard.unlink()
             began = time.perf_counter()
             problem.generate_data(data_dir)
@@ -169,14 +169,13 @@ def main(argv: list[str] | None = None) -> int:
         problem = registry.problem(
             values.problem, data_source=values.data_source, vocab_size=values.vocab_size
         )
-        assert isinstance(problem, Text2TextProblem)
         try:
             problem.generate_data(data_dir)
         except T2TError as error:
             parser.error(str(error))
         generation = measure_generation(problem, data_dir, values.rounds)
-        data = problem.shards(TRAIN, data_dir)
-        splits = problem.vocabularies(data_dir).splits()
+        opened = problem.open(data_dir)
+        data, splits = opened.split(TRAIN), opened.vocabularies.splits()
         reading = measure_reading(data, hparams, splits, values.seconds)
         side_by_side = 0.0
         if values.processes:

@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from t2t_revival import Text2TextProblem
+    pass
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
@@ -205,7 +205,8 @@ def buckets_seen(data_dir: Path, updates: int) -> tuple[int, int]:
     from t2t_revival.data.batching import TrainingBatches, bucket_boundaries
 
     hparams = registry.hparams("tiny", SIZES)
-    batches = TrainingBatches(text_problem().shards("train", data_dir), hparams, seed=1)  # the trainer's
+    data = registry.problem("translate_ende").open(data_dir)
+    batches = TrainingBatches(data.split("train"), hparams, seed=1)  # the trainer's
     bounds = bucket_boundaries(hparams.max_length, hparams.min_length_bucket, hparams.length_bucket_step)
     longest = (
         max(side.shape[1] for side in features.values())
@@ -256,9 +257,9 @@ def measure_reading(data_dir: Path, on_message: OnMessage) -> bool:
     from t2t_revival import registry
     from t2t_revival.data.batching import TrainingBatches
 
-    problem = text_problem()
-    examples = problem.metadata(data_dir).splits["train"].examples
-    batches = TrainingBatches(problem.shards("train", data_dir), registry.hparams("base"), seed=1)
+    data = registry.problem("translate_ende").open(data_dir)
+    examples = data.metadata.splits["train"].examples
+    batches = TrainingBatches(data.split("train"), registry.hparams("base"), seed=1)
     before = resident(os.getpid())
     began = time.monotonic()
     with Watch(os.getpid()) as watch:
@@ -273,15 +274,6 @@ def measure_reading(data_dir: Path, on_message: OnMessage) -> bool:
         f"{time.monotonic() - began:.0f} s; by halves {first:,.0f}, {later:,.0f}"
     )
     return bounded("reading", later - first, READING_BOUND, on_message)
-
-
-def text_problem() -> Text2TextProblem:
-    """Returns the problem of all parts."""
-    from t2t_revival import Text2TextProblem, registry
-
-    problem = registry.problem("translate_ende")
-    assert isinstance(problem, Text2TextProblem)
-    return problem
 
 
 def bounded(part: str, growth: float, bound: float, on_message: OnMessage) -> bool:

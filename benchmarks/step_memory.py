@@ -24,7 +24,6 @@ from t2t_revival.data.records import SplitData
 from t2t_revival.training.compile import PRECISIONS
 from t2t_revival.training.engines.engine import accumulation
 from t2t_revival.training.engines.jax_engine import JaxEngine
-from t2t_revival.training.engines.jax_memory import step_memory
 from t2t_revival.training.trainer import TrainingData, new_model
 
 
@@ -36,7 +35,7 @@ def measure(hparams: HParams, vocab_size: int, precision: str) -> tuple[int, flo
         new_model(TrainingData(SplitData([]), vocab_size), hparams, config, accumulation(hparams, 1), 1)
     )
     began = time.perf_counter()
-    return step_memory(engine, hparams), time.perf_counter() - began
+    return engine.step_memory(hparams), time.perf_counter() - began
 
 
 def main(argv: list[str] | None = None) -> int:

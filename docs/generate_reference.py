@@ -1,4 +1,4 @@
-"""MkDocs hook: pages that are generated from the code and from files at the top of the checkout.
+"""MkDocs hook: pages that are generated from the code and from files elsewhere in the checkout.
 
 `mkdocs build` calls the functions named after its events (see `hooks` in mkdocs.yml). Commands, flags,
 hparams sets and modules are read from the code at each build, so that their pages cannot go stale.
@@ -21,15 +21,17 @@ from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File
 
 if TYPE_CHECKING:
-    from absl import flags
     from mkdocs.config.defaults import MkDocsConfig
     from mkdocs.structure.files import Files
     from mkdocs.structure.pages import Page
+
+    from t2t_revival.cli.support.flags import Flags
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "build" / "docs" / "t2t_revival"
 API = "reference/api"
 TOP_FILES = {  # page: the file that it is made from
+    "from_tensor2tensor.md": "t2t_revival/from_tensor2tensor.md",
     "project/design.md": "BUILD_NOTES.md",
     "project/contributing.md": "CONTRIBUTING.md",
     "project/changelog.md": "CHANGELOG.md",
@@ -135,10 +137,9 @@ def commands_page() -> str:
     ]
     for name in command_names():
         module = importlib.import_module(f"t2t_revival.cli.{name}")
-        values = module.command_flags()
-        usage, _, text = module.USAGE.strip().partition("\n\n")
+        usage, _, text = module.main.usage.strip().partition("\n\n")
         sections += [f"## t2t-{name.replace('_', '-')}", f"```text\n{usage}\n```"]
-        sections += [escape(text), flag_list(values)]
+        sections += [escape(text), flag_list(module.main.flags)]
     return "\n\n".join(sections) + "\n"
 
 
@@ -148,11 +149,13 @@ def command_names() -> list[str]:
     return re.findall(r'^    "(\w+)",$', text.split("setup(")[0], re.MULTILINE)
 
 
-def flag_list(values: flags.FlagValues) -> str:
+def flag_list(kind: type[Flags]) -> str:
     """The flags of a command as a definition list."""
+    from t2t_revival.cli.support.parser import Parser
+
     lines = []
-    for name in sorted(name for name in values if name == values[name].name):
-        flag = values[name]
+    for flag in Parser(kind).definitions:
+        name = flag.name
         if name in ("help", "debug"):
             continue
         default = str(flag.default).lower() if flag.boolean else flag.default

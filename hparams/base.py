@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from t2t_revival import registry
+from t2t_revival import registration
 from t2t_revival.hparams.hparams import HParams
 
 
-@registry.register_hparams
+@registration.register_hparams
 def base() -> HParams:
     """The paper's base model (table 3, row "base"): 6+6 layers, 512/2048, 8 heads, post-norm."""
     return HParams()
 
 
-@registry.register_hparams
+@registration.register_hparams
 def big() -> HParams:
     """The paper's big model (table 3, row "big"): 6+6 layers, 1024/4096, 16 heads, dropout 0.3."""
     return base().replace(
@@ -28,7 +28,7 @@ def big() -> HParams:
     )
 
 
-@registry.register_hparams
+@registration.register_hparams
 def small() -> HParams:
     """4+4 layers, 256/1024, 4 heads, pre-norm: for 10,000 to 1 million pairs on a small machine.
 
@@ -46,7 +46,7 @@ def small() -> HParams:
     )
 
 
-@registry.register_hparams
+@registration.register_hparams
 def tiny() -> HParams:
     """2+2 layers, 128/512, 4 heads, pre-norm: learns the built-in sample corpus in minutes on two cores."""
     return small().replace(
@@ -60,19 +60,19 @@ def tiny() -> HParams:
     )
 
 
-@registry.register_hparams
+@registration.register_hparams
 def parsing() -> HParams:
     """The paper's parser (section 6.3), WSJ only: 4+4 layers, d_model 1024, otherwise as base."""
     return base().replace(num_hidden_layers=4, hidden_size=1024, max_length=512)
 
 
-@registry.register_hparams
+@registration.register_hparams
 def parsing_semi() -> HParams:
     """The paper's semi-supervised parser: as parsing, with the problem's larger vocabulary."""
     return parsing()
 
 
-@registry.register_hparams
+@registration.register_hparams
 def parsing_small() -> HParams:
     """4+4 layers, 256/1024, 4 heads, pre-norm: for 3,000 to 40,000 trees on a small machine."""
     return small().replace(
@@ -94,7 +94,7 @@ def register_variation(set_: Callable[[], HParams], name: str, summary: str, fie
         return set_().replace(**{field: value})
 
     variation.__name__, variation.__doc__ = name, summary
-    registry.register_hparams(variation)
+    registration.register_hparams(variation)
 
 
 TABLE_3 = (  # the other rows: name, description, changed field, value

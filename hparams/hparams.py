@@ -15,7 +15,7 @@ from operator import ge, gt, lt
 from pathlib import Path
 from typing import Any, TypeVar
 
-from t2t_revival import registry
+from t2t_revival import registration
 from t2t_revival.errors import T2TError, did_you_mean
 from t2t_revival.utils import checked_json
 from t2t_revival.utils.texts import shown
@@ -156,13 +156,14 @@ class HParams:
     )
     guided_alignment_weight: float = hparam(0.0, "of the loss of a head that learns word alignments; 0: none")
 
-    optimizer_adam_beta1: float = hparam(
-        0.9,
-        "decay per update of Adam's mean of gradients",
-        least=0,
-        below=1,
+    optimizer: str = hparam(
+        "adam",
+        "its name (--registry_help lists them)",
         t2t=True,
         group="Optimizer and learning rate (section 5.3)",
+    )
+    optimizer_adam_beta1: float = hparam(
+        0.9, "decay per update of Adam's mean of gradients", least=0, below=1, t2t=True
     )
     optimizer_adam_beta2: float = hparam(
         0.98, "decay per update of Adam's mean of squared gradients", least=0, below=1, t2t=True
@@ -269,15 +270,16 @@ class HParams:
     def override(self, text: str) -> HParams:
         """Returns a copy with overrides such as "batch_size=2048,num_heads=4" (T2T's `--hparams`).
 
-        Factors of the learning rate are checked here, before a training, but not when the hyperparameters of
-        a trained model are loaded: decoding does not need a user's own factor.
+        Optimizer and factors of the learning rate are checked here, before a training, but not when the
+        hyperparameters of a trained model are loaded: decoding does not need a user's own.
 
         Raises:
             T2TError: a name is unknown (names similar ones) or repeated, a value has the wrong type, or a
-                factor of `learning_rate_schedule` is not registered.
+                factor of `learning_rate_schedule` or the `optimizer` is not registered.
         """
         changed = self.replace(**parse_overrides(text, {f.name: f.type for f in dataclasses.fields(self)}))
-        registry.schedule_factors(changed.learning_rate_schedule)
+        registration.schedule_factors(changed.learning_rate_schedule)
+        registration.optimizer(changed.optimizer)
         return changed
 
     def to_json(self) -> str:

@@ -5,12 +5,12 @@ Translation"; Kim et al., 2019, "From Research to Production and Back: Ludicrous
 Translation".
 """
 
-from t2t_revival import registry
+from t2t_revival import registration
 from t2t_revival.hparams.base import base, small
 from t2t_revival.hparams.hparams import HParams
 
 
-@registry.register_hparams
+@registration.register_hparams
 def student_base() -> HParams:
     """12+1 layers, 512/2048, 8 heads, pre-norm: Kasai et al.'s deep encoder and decoder of one layer.
 
@@ -25,7 +25,7 @@ def student_base() -> HParams:
     )
 
 
-@registry.register_hparams
+@registration.register_hparams
 def student_tiny() -> HParams:
     """6+2 layers, 256/1024, 4 heads, pre-norm: a student for CPUs and small machines.
 

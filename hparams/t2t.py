@@ -8,12 +8,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from t2t_revival import registry
+from t2t_revival import registration
 from t2t_revival.hparams.base import register_variation
 from t2t_revival.hparams.hparams import HParams
 
 
-@registry.register_hparams
+@registration.register_hparams
 def transformer_base_v1() -> HParams:
     """T2T's first base model: post-norm, 4,000 warm-up steps."""
     return HParams(
@@ -26,7 +26,7 @@ def transformer_base_v1() -> HParams:
     )
 
 
-@registry.register_hparams
+@registration.register_hparams
 def transformer_base_v2() -> HParams:
     """T2T's second base model: pre-norm, dropout in attention and feed-forward too, 8,000 warm-up steps."""
     return transformer_base_v1().replace(
@@ -40,7 +40,7 @@ def transformer_base_v2() -> HParams:
     )
 
 
-@registry.register_hparams
+@registration.register_hparams
 def transformer_base_v3() -> HParams:
     """T2T's third base model: as v2, with beta2 0.997."""
     return transformer_base_v2().replace(
@@ -49,37 +49,37 @@ def transformer_base_v3() -> HParams:
     )
 
 
-@registry.register_hparams
+@registration.register_hparams
 def transformer_base() -> HParams:
     """T2T's base model: transformer_base_v3."""
     return transformer_base_v3()
 
 
-@registry.register_hparams
+@registration.register_hparams
 def transformer_big() -> HParams:
     """T2T's big model: 6+6 layers, 1024/4096, 16 heads, dropout 0.3, batches of 2,048 tokens."""
     return transformer_big_dr1().replace(batch_size=2048, layer_prepostprocess_dropout=0.3)
 
 
-@registry.register_hparams
+@registration.register_hparams
 def transformer_big_dr1() -> HParams:
     """T2T's big model with dropout 0.1 and batches of 4,096 tokens."""
     return transformer_base().replace(hidden_size=1024, filter_size=4096, num_heads=16)
 
 
-@registry.register_hparams
+@registration.register_hparams
 def transformer_big_dr2() -> HParams:
     """T2T's big model with dropout 0.2 and batches of 4,096 tokens."""
     return transformer_big_dr1().replace(layer_prepostprocess_dropout=0.2)
 
 
-@registry.register_hparams
+@registration.register_hparams
 def transformer_big_enfr() -> HParams:
     """T2T's big model for English-French: d_ff 8192, dropout 0.1, three separate embeddings."""
     return transformer_big_dr1().replace(filter_size=8192, shared_embedding_and_softmax_weights=False)
 
 
-@registry.register_hparams
+@registration.register_hparams
 def transformer_base_single_gpu() -> HParams:
     """T2T's base model for one GPU: batches of 1,024 tokens, another schedule."""
     return transformer_base().replace(
@@ -90,32 +90,32 @@ def transformer_base_single_gpu() -> HParams:
     )
 
 
-@registry.register_hparams
+@registration.register_hparams
 def transformer_big_single_gpu() -> HParams:
     """T2T's big model for one GPU: dropout 0.1, 16,000 warm-up steps."""
     return transformer_big().replace(layer_prepostprocess_dropout=0.1, learning_rate_warmup_steps=16_000)
 
 
-@registry.register_hparams
+@registration.register_hparams
 def transformer_base_multistep8() -> HParams:
     """T2T's base model for one device instead of eight: eight micro-batches per update."""
     h = transformer_base()
     return h.replace(effective_batch_size=8 * h.batch_size)
 
 
-@registry.register_hparams
+@registration.register_hparams
 def transformer_small() -> HParams:
     """T2T's small model: 2+2 layers, 256/1024, 4 heads."""
     return transformer_base().replace(num_hidden_layers=2, hidden_size=256, filter_size=1024, num_heads=4)
 
 
-@registry.register_hparams
+@registration.register_hparams
 def transformer_tiny() -> HParams:
     """T2T's tiny model: 2+2 layers, 128/512, 4 heads."""
     return transformer_base().replace(num_hidden_layers=2, hidden_size=128, filter_size=512, num_heads=4)
 
 
-@registry.register_hparams
+@registration.register_hparams
 def transformer_parsing_base() -> HParams:
     """T2T's parser, WSJ only: hidden size 1024, dropout 0.2, three separate embeddings."""
     return transformer_base().replace(
@@ -128,7 +128,7 @@ def transformer_parsing_base() -> HParams:
     )
 
 
-@registry.register_hparams
+@registration.register_hparams
 def transformer_parsing_big() -> HParams:
     """T2T's semi-supervised parser: the big model with dropout 0.1, 4,000 warm-up steps."""
     return transformer_big().replace(
@@ -136,7 +136,7 @@ def transformer_parsing_big() -> HParams:
     )
 
 
-@registry.register_hparams
+@registration.register_hparams
 def transformer_parsing_ice() -> HParams:
     """T2T's parser for Icelandic: as transformer_base_single_gpu, three separate embeddings."""
     return transformer_base_single_gpu().replace(batch_size=4096, shared_embedding_and_softmax_weights=False)

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from t2t_revival import registry
-from t2t_revival.data.metadata import references_path
+from t2t_revival import registration
+from t2t_revival.data.config import DataConfig
 from t2t_revival.errors import T2TError
-from t2t_revival.hints import remake_command
 from t2t_revival.parsing.symbols import symbols
-from t2t_revival.problems.problem import TRAIN
-from t2t_revival.problems.text_problems import Finished, Text2TextProblem
-from t2t_revival.utils.files import path_of, text_lines
+from t2t_revival.problems.problem import Finished, Problem
 
 if TYPE_CHECKING:
     from t2t_revival.data.sources import Source
@@ -23,8 +21,8 @@ if TYPE_CHECKING:
 VOCAB_SIZES = ((10_000, 4_000), (30_000, 8_000))  # (exclusive bound of training trees, pieces)
 
 
-@registry.register_problem
-class ParseWsj(Text2TextProblem):
+@registration.register_problem
+class ParseWsj(Problem):
     """English parsing, from a Penn Treebank folder: sections 02-21 of the WSJ."""
 
     source_lang, target_lang = "words", "trees"
@@ -45,10 +43,6 @@ class ParseWsj(Text2TextProblem):
             raise T2TError(f"hparams: reverse_target is for text, and the targets of {self.name} are trees")
         return defaults
 
-    def eval_metrics(self) -> tuple[str, ...]:
-        """Loss, perplexity and accuracy per token, and F1 of real decoding."""
-        return ("loss", "perplexity", "accuracy", "f1")
-
     def make_source(self, data_source: str, tmp_dir: Path | None) -> TreebankSource:
         from t2t_revival.parsing.treebank import treebank
 
@@ -68,20 +62,6 @@ class ParseWsj(Text2TextProblem):
 
         assert isinstance(source, TreebankSource)
         return map(bracketing, source.trees(split))
-
-    def references(self, split: str, data_dir: str | Path) -> Iterator[tuple[str, str]]:
-        """Yields sentences and their trees in the treebank, with tags."""
-        from t2t_revival.parsing.linear import sentence
-        from t2t_revival.parsing.trees import parse
-
-        self.shards(split, data_dir)
-        path = references_path(path_of(data_dir, "data_dir"), self.dataset_filename(), split)
-        if split == TRAIN:
-            raise T2TError(f"{self.name}: only outputs of dev and test have references, not those of train")
-        if not path.is_file():
-            raise T2TError(f"{path}: no such file: run {remake_command(self.name, path.parent)}")
-        for number, line in enumerate(text_lines(path.read_bytes(), str(path)), start=1):
-            yield sentence(parse(line, f"{path}, line {number}")), line
 
     def preprocess(self, line: str, tokenized: bool = False) -> str:
         """Returns the words of a sentence as treebanks write them, separated by spaces."""
@@ -111,36 +91,45 @@ class ParseWsj(Text2TextProblem):
         return draw_tree(parse(output), width) if output else ""
 
 
-@registry.register_problem
-class ParseWsjSemi(ParseWsj):
-    """English parsing from a treebank mixed with sentences that another parser has parsed.
+@dataclass(frozen=True)
+class MixedTreesConfig(DataConfig):
+    """The settings of a treebank, the `data_source`, that is mixed with trees of a parser.
 
-    Besides the settings of `Problem`, of which `data_source` is the treebank, it takes the files of the
-    parsed sentences, `auto_trees`, and the treebank's share of the training examples, `gold_share`; 0 uses
-    each tree once.
+    The three become one `data_source`, which the metadata stores.
+
+    Attributes:
+        auto_trees: parse_wsj_semi: files of automatically parsed sentences, or patterns such as
+            'parsed/*.trees'.
+        gold_share: parse_wsj_semi: share of the treebank's trees, which are repeated, in the training
+            examples; 0 takes every tree once.
 
     Raises:
-        T2TError: the treebank or the parsed sentences are missing.
+        T2TError: there are parsed sentences without a treebank, or a share without them.
     """
 
-    large_vocab_size = 32_000  # section 6.3
+    auto_trees: tuple[str, ...] = ()
+    gold_share: float = 0.0
 
-    def __init__(
-        self,
-        data_source: str | None = None,
-        auto_trees: Sequence[str] = (),
-        gold_share: float = 0.0,
-        **settings: Any,
-    ) -> None:
+    def __post_init__(self) -> None:
         from t2t_revival.parsing.treebank import mixture_name
 
-        if auto_trees:
-            if not data_source:
-                raise T2TError("--auto_trees needs --data_source, the treebank")
-            data_source = mixture_name(data_source, auto_trees, gold_share)
-        elif gold_share:
+        super().__post_init__()
+        if self.gold_share and not self.auto_trees:
             raise T2TError("--gold_share needs --auto_trees and --data_source")
-        super().__init__(data_source=data_source, **settings)
+        if self.auto_trees:
+            if not self.data_source:
+                raise T2TError("--auto_trees needs --data_source, the treebank")
+            name = mixture_name(self.data_source, self.auto_trees, self.gold_share)
+            for setting, value in (("data_source", name), ("auto_trees", ()), ("gold_share", 0.0)):
+                object.__setattr__(self, setting, value)
+
+
+@registration.register_problem
+class ParseWsjSemi(ParseWsj):
+    """English parsing from a treebank mixed with sentences that another parser has parsed."""
+
+    large_vocab_size = 32_000  # section 6.3
+    config_type = MixedTreesConfig
 
     def make_source(self, data_source: str, tmp_dir: Path | None) -> TreebankSource:
         from t2t_revival.parsing.treebank import MixedTrees

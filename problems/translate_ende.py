@@ -1,11 +1,11 @@
 """WMT 2014 English to German (section 5.1), or any other corpus of this pair of languages."""
 
-from t2t_revival import registry
-from t2t_revival.problems.text_problems import Text2TextProblem
+from t2t_revival import registration
+from t2t_revival.problems.problem import Problem
 
 
-@registry.register_problem
-class TranslateEnde(Text2TextProblem):
+@registration.register_problem
+class TranslateEnde(Problem):
     """English to German; by default WMT 2014, 4.5 million pairs."""
 
     source_lang = "en"

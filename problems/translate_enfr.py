@@ -1,11 +1,11 @@
 """WMT 2014 English to French (section 5.1), or any other corpus of this pair of languages."""
 
-from t2t_revival import registry
-from t2t_revival.problems.text_problems import Text2TextProblem
+from t2t_revival import registration
+from t2t_revival.problems.problem import Problem
 
 
-@registry.register_problem
-class TranslateEnfr(Text2TextProblem):
+@registration.register_problem
+class TranslateEnfr(Problem):
     """English to French; by default WMT 2014, 36 million pairs."""
 
     source_lang = "en"

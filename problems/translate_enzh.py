@@ -1,11 +1,11 @@
 """English to Chinese, with a vocabulary for each (T2T's translate_enzh)."""
 
-from t2t_revival import registry
-from t2t_revival.problems.text_problems import Text2TextProblem
+from t2t_revival import registration
+from t2t_revival.problems.problem import Problem
 
 
-@registry.register_problem
-class TranslateEnzh(Text2TextProblem):
+@registration.register_problem
+class TranslateEnzh(Problem):
     """English to Chinese, with two vocabularies; by default WMT 2017."""
 
     source_lang = "en"

@@ -5,17 +5,17 @@ from __future__ import annotations
 import dataclasses
 from pathlib import Path
 
-from t2t_revival import registry
+from t2t_revival import registration
 from t2t_revival.data.mixture import REVERSE, Corpus, Mixture
 from t2t_revival.data.sources import Source, source
 from t2t_revival.errors import T2TError
-from t2t_revival.problems.text_problems import Text2TextProblem
+from t2t_revival.problems.problem import Problem
 
 LIST = '--data_source="en-de=FOLDER,en-fr=FOLDER"'
 
 
-@registry.register_problem
-class TranslateMany(Text2TextProblem):
+@registration.register_problem
+class TranslateMany(Problem):
     """Many languages to many: corpora of several pairs, each source after the tag of its target, as <2de>.
 
     A corpus is named after its languages, as en-de, or lists them in the YAML file.

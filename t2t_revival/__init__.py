@@ -22,12 +22,13 @@ if TYPE_CHECKING:
     from t2t_revival.experiment import Experiment
     from t2t_revival.hparams import HParams
     from t2t_revival.model import Transformer
-    from t2t_revival.problems import Problem, Text2TextProblem
+    from t2t_revival.problems import Data, Problem, Text2TextProblem
     from t2t_revival.training.loss import TokenCrossEntropy
     from t2t_revival.training.optimizer import make_optimizer
     from t2t_revival.training.run_config import RunConfig
 
 __all__ = [
+    "Data",
     "DecodeHParams",
     "Experiment",
     "HParams",
@@ -47,6 +48,7 @@ __all__ = [
     "registry",
 ]
 _MODULES = {
+    "Data": "problems.problem",
     "DecodeHParams": "decoding.options",
     "Experiment": "experiment",
     "HParams": "hparams.hparams",
@@ -57,7 +59,7 @@ _MODULES = {
     "Source": "data.base_source",
     "T2TError": "errors",
     "Terminology": "decoding.terminology",
-    "Text2TextProblem": "problems.text_problems",
+    "Text2TextProblem": "problems.problem",
     "TokenCrossEntropy": "training.loss",
     "Transformer": "model",
     "Translation": "decoding.outputs",

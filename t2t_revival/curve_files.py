@@ -6,21 +6,19 @@ output_dir/train.csv, dev.csv    step, target tokens and seconds so far, scores,
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
+from t2t_revival.metrics.metric import metric_of
 from t2t_revival.utils.csv_table import CsvTable
 
+Scores = dict[str, float]  # by name, such as "bleu" or "loss/news"
 TRAIN, DEV = "train", "dev"
 DATA, DECODING = "data", "decoding"  # columns that hold fingerprints; all others hold numbers
-OF_ALL_CORPORA = ("perplexity", "accuracy")  # not measured of each corpus of a mixture
-TEACHER_FORCED = ("loss", "perplexity", "accuracy")  # all other dev scores are of decoded sentences
 SMOOTHED = "smoothed_loss"  # column of train.csv
-LOWER_IS_BETTER = ("loss", "perplexity")
 STEEP = (
     0.1  # nats: a fall of the loss over the checkpoints of an average, above which it is worse than the last
 )
@@ -65,11 +63,11 @@ def comparable_rows(
 
 
 def best_row(output_dir: Path, score: str) -> dict[str, float] | None:
-    """The dev row with the best value of a score among those comparable with the last, or `None`."""
+    """The last dev row with the best value of a score among those comparable with the last, or `None`."""
     segments = read_segments(output_dir, DEV, score)
     rows = _measured_on(segments[-1].measured_on, segments) if segments else []
-    sign = 1 if lower_is_better(score) else -1
-    return min(rows, key=lambda row: (math.isnan(row[score]), sign * row[score]), default=None)
+    rank = metric_of(score).rank
+    return min(rows, key=lambda row: (rank(row[score]), -row["step"]), default=None)
 
 
 def is_falling(output_dir: Path, count: int) -> bool:
@@ -79,19 +77,9 @@ def is_falling(output_dir: Path, count: int) -> bool:
     return bool(losses) and losses[-1] < losses[0] - STEEP
 
 
-def metric_of(score: str) -> str:
-    """Returns the metric of a score, which may be that of one corpus: "bleu" of "bleu/news"."""
-    return score.partition("/")[0]
-
-
-def lower_is_better(score: str) -> bool:
-    """Returns whether the best value of a score is the lowest."""
-    return metric_of(score) in LOWER_IS_BETTER
-
-
 def measured_on(labels: Mapping[str, str], score: str) -> str:
     """Fingerprints that two values of a score must share to be comparable."""
-    names = (DATA,) if metric_of(score) in TEACHER_FORCED else (DATA, DECODING)
+    names = (DATA, DECODING) if metric_of(score).outputs else (DATA,)
     return " ".join(labels.get(name) or "" for name in names).rstrip()
 
 

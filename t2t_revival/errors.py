@@ -3,14 +3,63 @@
 from __future__ import annotations
 
 import difflib
+import shlex
 from collections.abc import Iterable
+
+
+class CommandLine:
+    """A command to run: what an error proposes, or the next step.
+
+    Args:
+        program: such as "t2t-trainer".
+        **flags: values by name, in the order in which they are printed. A flag is left out where its value is
+            None, False, "" or an empty list. It has no value where that is True, and commas between the items
+            of a list.
+
+    Example:
+        str(CommandLine("t2t-datagen", problem="translate_ende", data_dir="my data"))
+        # t2t-datagen --problem=translate_ende --data_dir='my data'
+    """
+
+    def __init__(self, program: str, **flags: object) -> None:
+        self.program, self.flags = program, flags
+
+    def __str__(self) -> str:
+        return self.message()
+
+    def message(self, usr_dir: str | None = None) -> str:
+        """Formats the command to be pasted into a shell, in this folder; `usr_dir` is its `--t2t_usr_dir`."""
+        flags = self.flags | ({"t2t_usr_dir": usr_dir} if usr_dir else {})
+        values = {name: value for name, value in flags.items() if value or type(value) in (int, float)}
+        return " ".join([self.program, *(f"--{name}{_value(value)}" for name, value in values.items())])
+
+
+def _value(value: object) -> str:
+    if value is True:
+        return ""
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        value = ",".join(map(str, value))
+    return f"={shlex.quote(str(value))}"
 
 
 class T2TError(Exception):
     """Bad input. The message is one line: what is wrong, where, and what to do.
 
     Raised where the fault is found; the commands print it in one place (`cli/support`) and exit with 1.
+
+    Args:
+        *parts: of the message: texts, other errors, and commands to run.
     """
+
+    def __str__(self) -> str:
+        return self.message()
+
+    def message(self, usr_dir: str | None = None) -> str:
+        """Joins the parts; `usr_dir` is the `--t2t_usr_dir` of commands among them."""
+        return "".join(
+            part.message(usr_dir) if isinstance(part, CommandLine | T2TError) else str(part)
+            for part in self.args
+        )
 
 
 class LineError(T2TError):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from contextlib import nullcontext
 from dataclasses import dataclass
-from pathlib import Path
 
 from t2t_revival import curve_files
 from t2t_revival.checkpoints.directory import file_name
@@ -13,20 +12,18 @@ from t2t_revival.data.metadata import dropped
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import T2TError
-from t2t_revival.evaluation.checkpoint_scores import settings_fingerprint
+from t2t_revival.evaluation.checkpoint_evaluation import settings_fingerprint
 from t2t_revival.evaluation.decoded import tokenizer_setting
 from t2t_revival.evaluation.split_scores import SplitScores
 from t2t_revival.hparams import HParams
 from t2t_revival.model_folder import ModelFolder, Run
 from t2t_revival.parsing.token_flags import token_flags
-from t2t_revival.problems.problem import DEV, TRAIN
-from t2t_revival.problems.text_problems import Text2TextProblem
-from t2t_revival.training.engines.engine import make_engine
+from t2t_revival.problems.problem import DEV, TRAIN, Data
+from t2t_revival.training.engines import make_engine
 from t2t_revival.training.events import NoteEvent, OnEvent, ignore_event
 from t2t_revival.training.run_config import RunConfig
 from t2t_revival.training.state import Fingerprints, TrainingState
 from t2t_revival.training.trainer import Result, Trainer, TrainingData, new_model
-from t2t_revival.utils.files import path_of
 from t2t_revival.utils.forks import start_computing
 
 
@@ -35,10 +32,9 @@ class Experiment:
     """A training of a problem's model in an output_dir.
 
     Attributes:
-        problem: the problem that is learned.
+        data: of the problem that is learned.
         hparams: of model and optimizer.
         hparams_set: the name of the set that `hparams` started from.
-        data_dir: folder of the problem's data.
         config: of the run; its output_dir gets everything that is written.
         decoded_sentences: dev sentences that an evaluation decodes. With 0 none are decoded.
         auto_batch_size: whether a new run takes the largest `batch_size` that fits the devices' memory.
@@ -46,20 +42,16 @@ class Experiment:
     Example:
         problem = registry.problem("translate_ende", data_source="sample")
         problem.generate_data("data")
-        Experiment(problem, registry.hparams("tiny"), "tiny", Path("data"), RunConfig(Path("out"))).run()
+        Experiment(problem.open("data"), registry.hparams("tiny"), "tiny", RunConfig(Path("out"))).run()
         print(Translator.load("out").translate(["The old dog sleeps."]))
     """
 
-    problem: Text2TextProblem
+    data: Data
     hparams: HParams
     hparams_set: str
-    data_dir: Path
     config: RunConfig
     decoded_sentences: int = 200
     auto_batch_size: bool = False
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "data_dir", path_of(self.data_dir, "data_dir"))
 
     def run(self, on_event: OnEvent = ignore_event) -> Result:
         """Trains; resumes an earlier run in the same output_dir.
@@ -68,19 +60,19 @@ class Experiment:
             on_event: called with each event; of several workers, by the chief alone.
 
         Raises:
-            T2TError: there is no data; output_dir holds another run, or another trainer works there; and as
-                `start_computing` and `Trainer.run`.
+            T2TError: a shard is missing or truncated; output_dir holds another run, or another trainer works
+                there; and as `start_computing` and `Trainer.run`.
         """
         start_computing()
         engine = make_engine(self.config)
         on_event = on_event if engine.chief else ignore_event
-        hparams = self.problem.hparams(self.hparams)
-        vocabularies = self.problem.vocabularies(self.data_dir)
-        shards = self.problem.shards(TRAIN, self.data_dir)
+        problem, vocabularies = self.data.problem, self.data.vocabularies
+        hparams = problem.hparams(self.hparams)
+        shards = self.data.split(TRAIN)
         folder = ModelFolder(self.config.output_dir)
         if engine.chief:  # the other workers would find the folder locked by it
-            folder = ModelFolder.prepare(folder.path, self.problem.name, self.hparams_set, hparams)
-        run = folder.plan_run(self.problem, self.hparams_set, self.data_dir)
+            folder = ModelFolder.prepare(folder.path, problem.name, self.hparams_set, hparams)
+        run = folder.plan_run(self.data, self.hparams_set)
         if vocabularies.separate and hparams.deterministic_attention:
             raise T2TError("hparams: deterministic_attention=True needs one vocabulary for source and target")
         data = TrainingData(
@@ -117,9 +109,8 @@ class Experiment:
 
     def _dev_scores(self, run: Run, hparams: HParams, vocabularies: Vocabularies) -> SplitScores:
         return SplitScores(
-            self.problem,
+            self.data,
             DEV,
-            self.data_dir,
             hparams,
             vocabularies,
             DecodeHParams.parse("", run.decode_hparams),
@@ -131,11 +122,11 @@ class Experiment:
         decoding = settings_fingerprint(
             decode_hparams=run.decode_hparams,
             decoded_sentences=self.decoded_sentences,
-            **tokenizer_setting(self.problem),
+            **tokenizer_setting(self.data.problem),
         )
         return Fingerprints(
-            self.problem.data_fingerprint(TRAIN, self.data_dir),
-            self.problem.data_fingerprint(DEV, self.data_dir),
+            self.data.fingerprint(TRAIN),
+            self.data.fingerprint(DEV),
             decoding if self.decoded_sentences else "",
         )
 
@@ -157,7 +148,7 @@ class Experiment:
                 notes.append(
                     "dev data has changed: earlier scores in dev.csv are not compared with later ones"
                 )
-        counts = self.problem.metadata(self.data_dir).splits[TRAIN]
+        counts = self.data.metadata.splits[TRAIN]
         if too_long := dropped(counts, hparams.max_length):
             notes.append(
                 f"{too_long:,} of {counts.examples:,} training pairs are longer than "

@@ -25,15 +25,13 @@ from t2t_revival.checkpoints.file import CheckpointNotFoundError, CorruptCheckpo
 from t2t_revival.curve_files import DEV, has_point
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.text_encoder import fingerprint
-from t2t_revival.errors import T2TError
-from t2t_revival.hints import command_line, datagen_command
+from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.utils import checked_json
 from t2t_revival.utils.files import atomic_write, is_file_name, lock, writing
 
 if TYPE_CHECKING:
-    from t2t_revival.problems.problem import Problem
-    from t2t_revival.problems.text_problems import Text2TextProblem
+    from t2t_revival.problems.problem import Data
 
 RUN_FILE, LOCK_FILE = "run.json", ".training.lock"
 IMPORTED_DATA = "data"  # folder of data in the output_dir of an imported model
@@ -151,7 +149,7 @@ class ModelFolder:
         ):
             if old != new:
                 raise T2TError(f"{path} holds a run with {what} {old}, not {new}: {ANOTHER}")
-        for field in ("freeze", "lora_rank"):  # which determine what an optimizer has moments of
+        for field in ("freeze", "lora_rank", "optimizer"):  # which determine what an optimizer has moments of
             old, new = getattr(folder.hparams, field), getattr(hparams, field)
             if old != new:
                 raise T2TError(
@@ -206,55 +204,55 @@ class ModelFolder:
         """The vocabulary, or both, in the order of the data."""
         return [self.path / name for name in self.run.vocabularies]
 
-    def find_data(self, problem: Problem, data_dir: str | Path | None = None) -> Path:
-        """Returns the given folder of data, or the one that the model was trained from.
+    def find_data(self, data_dir: str | Path | None = None) -> Data:
+        """Opens the given folder of data, or the one that the model was trained from.
 
         The data of an imported model is in output_dir/data.
 
         Raises:
-            T2TError: there is no data; it has the command that makes it for the model's vocabulary.
+            T2TError: there is no data, with the command that makes it for the model's vocabulary; or as
+                `Problem.open`.
         """
+        problem = registry.problem(self.run.problem)
         folder = Path(data_dir or self.run.data_dir or self.path / IMPORTED_DATA).expanduser()
         if problem.has_data(folder):
-            return folder
+            return problem.open(folder)
         source = "FOLDER" if self.run.data_dir else None  # an imported model's is tensor2tensor's own
-        made = datagen_command(problem, folder, self.vocabulary_files, source=source)
-        raise T2TError(f"no data for {self.run.problem} in {folder}: give --data_dir, or run {made}")
+        made = problem.datagen_command(folder, self.vocabulary_files, source)
+        raise T2TError(f"no data for {self.run.problem} in {folder}: give --data_dir, or run ", made)
 
-    def own_data(self, problem: Text2TextProblem, data_dir: str | Path | None = None) -> Path:
-        """Returns the folder of `find_data`, whose data has the model's vocabulary.
+    def own_data(self, data_dir: str | Path | None = None) -> Data:
+        """Opens the data of `find_data`, which has the model's vocabulary.
 
         Raises:
             T2TError: there is no data, or it has another vocabulary.
         """
-        folder = self.find_data(problem, data_dir)
-        metadata = problem.metadata(folder)
-        if [made.fingerprint for made in metadata.vocabularies] != list(self.run.vocabularies.values()):
+        data = self.find_data(data_dir)
+        if [made.fingerprint for made in data.metadata.vocabularies] != list(self.run.vocabularies.values()):
             other = self.path / IMPORTED_DATA
             raise T2TError(
-                f"{folder} was made with another vocabulary than that of the model in {self.path}: give "
-                f"the --data_dir that it was trained from, or --data_dir={other}, which this command makes: "
-                + datagen_command(problem, other, self.vocabulary_files, source=metadata.source)
+                f"{data.folder} was made with another vocabulary than that of the model in {self.path}: give "
+                f"the --data_dir that it was trained from, or --data_dir={other}, which this command makes: ",
+                data.problem.datagen_command(other, self.vocabulary_files, data.metadata.source),
             )
-        return folder
+        return data
 
-    def plan_run(self, problem: Text2TextProblem, hparams_set: str, data_dir: Path) -> Run:
+    def plan_run(self, data: Data, hparams_set: str) -> Run:
         """The run.json of a training with data; one that is resumed keeps its `decode_hparams`.
 
         Raises:
-            T2TError: there is no data in `data_dir`, its vocabulary is corrupt, or not that of the run that
-                the folder holds.
+            T2TError: its vocabulary is not that of the run that the folder holds.
         """
-        inputs, targets = vocabularies = problem.vocabularies(data_dir)
+        problem, (inputs, targets), separate = data.problem, data.vocabularies, data.vocabularies.separate
         run = Run(
             problem=problem.name,
             hparams_set=hparams_set,
-            data_dir=str(data_dir.resolve()),
+            data_dir=str(data.folder.resolve()),
             vocabulary=inputs.path.name,
             fingerprint=inputs.fingerprint,
             decode_hparams=self.run.decode_hparams if self.has_run else problem.decode_hparams(),
-            target_vocabulary=targets.path.name if vocabularies.separate else "",
-            target_fingerprint=targets.fingerprint if vocabularies.separate else "",
+            target_vocabulary=targets.path.name if separate else "",
+            target_fingerprint=targets.fingerprint if separate else "",
         )
         self.check_vocabularies(run)
         return run
@@ -266,10 +264,10 @@ class ModelFolder:
             T2TError: it has not.
         """
         if self.has_run and self.run.fingerprints != run.fingerprints:
-            make = command_line("t2t-datagen", vocab_file=self.vocabulary_files)
             raise T2TError(
-                f"{self.path} holds a run with another vocabulary: {ANOTHER}, or another --data_dir that "
-                f"{make} makes with your other flags"
+                f"{self.path} holds a run with another vocabulary: {ANOTHER}, or another --data_dir that ",
+                CommandLine("t2t-datagen", vocab_file=self.vocabulary_files),
+                " makes with your other flags",
             )
 
     def save(self, run: Run, hparams: HParams, *vocabularies: Path) -> None:

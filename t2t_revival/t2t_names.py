@@ -1,33 +1,45 @@
-"""Problems and hparams sets of tensor2tensor that have another name in this project, or none.
+"""Names of tensor2tensor that have another name in this project, or none, and the answers to them.
 
-`python docs/t2t_tables.py` writes the same rows into docs/from_tensor2tensor.md.
+The answers are the tables of from_tensor2tensor.md, a page of the documentation.
 """
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Collection, Iterable
 from fnmatch import fnmatchcase
+from itertools import product
+from pathlib import Path
 from typing import NamedTuple
+
+from t2t_revival.errors import did_you_mean
+
+PAGE = Path(__file__).with_name("from_tensor2tensor.md")
+THE_SAME = "the same"
+TRAINER = "t2t-trainer"  # many of T2T's commands took its flags
+HPARAM_PREFIX, HPARAM = "hp_", "hp_NAME VALUE"
+LANGUAGES = re.compile(r"translate_([a-z]{2})([a-z]{2})_")
+SUFFIXES = re.compile(r"(?P<packed>_packed(?:1k|256)?)?(?P<reversed>_rev)?$")
 
 
 class Row(NamedTuple):
     """A row of a table of tensor2tensor's names.
 
     Attributes:
-        names: separated by spaces; * stands for any characters.
-        here: names of this project, separated by ", "; empty where there is none.
+        theirs: tensor2tensor's names; * stands for any characters.
+        here: "the same", "gone", or names of this project, in Markdown.
         note: a remark, in Markdown.
     """
 
-    names: str
+    theirs: list[str]
     here: str
-    note: str = ""
+    note: str
 
     @property
     def ours(self) -> list[str]:
         """The names of this project."""
-        return self.here.split(", ") if self.here else []
+        return quoted(self.here)
 
     @property
     def plain_note(self) -> str:
@@ -35,138 +47,30 @@ class Row(NamedTuple):
         return self.note.replace("`", "")
 
 
-THREE_LINES = "needs a class of three lines in a package of yours, see `examples/my_problem/README.md`"
-LANGUAGES = re.compile(r"translate_([a-z]{2})([a-z]{2})_")
-SUFFIXES = re.compile(r"(?P<packed>_packed(?:1k|256)?)?(?P<reversed>_rev)?$")
-PACKED = "batches by length leave 0.5 to 5% padding"
+def quoted(text: str) -> list[str]:
+    """Returns what stands between backquotes."""
+    return re.findall(r"`([^`]+)`", text)
 
-PROBLEMS = (
-    Row(
-        "translate_ende_wmt32k",
-        "translate_ende, --vocab_size=32768",
-        "WMT14 of TensorFlow Datasets, where T2T took WMT18's news commentary",
-    ),
-    Row("translate_ende_wmt8k", "translate_ende, --vocab_size=8192"),
-    Row(
-        "translate_ende_wmt_bpe32k",
-        "translate_ende",
-        "before 1.15; the paper's 37,000 pieces are the default",
-    ),
-    Row("translate_enfr_wmt32k", "translate_enfr, --vocab_size=32768"),
-    Row("translate_enfr_wmt8k", "translate_enfr, --vocab_size=8192"),
-    Row(
-        "translate_enfr_wmt_small32k",
-        "translate_enfr, --vocab_size=32768",
-        "with the first million pairs in a folder, by `--data_source`",
-    ),
-    Row(
-        "translate_enfr_wmt_small8k",
-        "translate_enfr, --vocab_size=8192",
-        "with the first million pairs in a folder, by `--data_source`",
-    ),
-    Row(
-        "translate_enzh_wmt32k",
-        "translate_enzh, --vocab_size=32768",
-        "WMT17 of TensorFlow Datasets, where T2T took news commentary and, if they were there, other corpora",
-    ),
-    Row("translate_enzh_wmt8k", "translate_enzh, --vocab_size=8192", "as `translate_enzh_wmt32k`"),
-    Row(
-        "translate_*_characters",
-        "",
-        "no vocabulary of bytes alone; SentencePiece's has them for what it lacks",
-    ),
-    Row("translate_*_wmt_multi*", "", "several problems at once"),
-    Row(
-        "translate_ende2018_* translate_ende_pc* translate_ende_wmt_pc* translate_ende_wmt_clean*",
-        "translate_ende",
-        "with these corpora in a folder, cleaned by you, by `--data_source`",
-    ),
-    Row(
-        "translate_enfr_wmt32k_with_backtranslate_*",
-        "translate_enfr",
-        "with a corpus of `t2t-back-translate` in the list of `--data_source`",
-    ),
-    Row(
-        "translate_encs_* translate_enes_* translate_enet_* translate_enid_* translate_enmk_* "
-        "translate_enro_* translate_entn_* translate_envi_*",
-        "",
-        THREE_LINES,
-    ),
-    Row("*_rev", "*_rev", "of any problem of translation: `translate_ende_rev`"),
-    Row("*_packed *_packed1k *_packed256", "", PACKED),
-    Row("parsing_english_ptb8k", "parse_wsj, --vocab_size=8192", "T2T 1.15's raised an error"),
-    Row("parsing_english_ptb16k", "parse_wsj, --vocab_size=16384", "T2T 1.15's raised an error"),
-    Row("wsj_parsing", "parse_wsj", "by `--data_source`, a Penn Treebank folder or trees in files"),
-    Row(
-        "parsing_icelandic16k",
-        "",
-        "`parse_wsj` reads trees of any language, but cuts lines of text into words as English",
-    ),
-    Row("image_* img2img_* video_* ocr_test", "", "out of scope: images and video"),
-    Row("librispeech* common_voice* audio_timit_*", "", "out of scope: speech"),
-    Row("languagemodel_* lambada_* enwik8_*", "", "out of scope: language models"),
-    Row(
-        "sentiment_* multi_nli* stanford_nli* question_nli* winograd_nli* sci_tail* cola* rte* sva_* "
-        "msr_paraphrase_corpus* quora_question_pairs* conll2002_*",
-        "",
-        "out of scope: classification",
-    ),
-    Row(
-        "gym_* algorithmic_* tiny_algo timeseries_* genomics_*", "", "out of scope: games, algorithms, series"
-    ),
-    Row(
-        "summarize_* wikisum_* wiki_revision* dialog_* squad* babi_qa* paraphrase_generation_* "
-        "style_transfer_* program_search_* programming_desc2code_* github_function_docstring text2text_* "
-        "copy_sequence* reverse_sequence* flip_bi_gram_sequence",
-        "",
-        "out of scope; a task from text to text needs a problem of yours, see "
-        "`examples/my_problem/README.md`",
-    ),
-)
-HPARAMS_SETS = (
-    Row(
-        "transformer_clean transformer_clean_big",
-        "transformer_base_v2",
-        "with label smoothing and all dropouts 0 by `--hparams`, and the second with the sizes of "
-        "transformer_big",
-    ),
-    Row(
-        "transformer_cubbitt",
-        "transformer_big_single_gpu",
-        "after 1.15.7; with batch_size=2900, max_length=150, learning_rate_warmup_steps=8000 and "
-        "layer_prepostprocess_dropout=0 by `--hparams`; Adafactor and its schedule are gone",
-    ),
-    Row("transformer_test", "tiny"),
-    Row("transformer_*tpu* transformer_*range", "", "TPUs, tuning"),
-    Row(
-        "transformer_*_packed* transformer_ada_lmpackedbase* transformer_prepend* transformer_tall* "
-        "transformer_wikitext103_*",
-        "",
-        "language models and packed data",
-    ),
-    Row(
-        "transformer_relative* transformer_parameter_attention_* transformer_supervised_attention "
-        "transformer_*_memory_v0",
-        "",
-        "other kinds of attention",
-    ),
-    Row(
-        "transformer_librispeech* transformer_common_voice transformer_timeseries",
-        "",
-        "speech, time series",
-    ),
-    Row(
-        "transformer_base_vq* transformer_fairseq_fp16_activation_big",
-        "",
-        "vector quantisation; float16, for which there is `--precision`",
-    ),
-)
+
+@functools.cache
+def sections() -> dict[str, str]:
+    """Reads the texts of the page's sections, by their titles."""
+    parts = PAGE.read_text(encoding="utf-8").split("\n## ")[1:]
+    return {title: text for title, _, text in (part.partition("\n") for part in parts)}
+
+
+@functools.cache
+def table(title: str) -> list[Row]:
+    """Reads the table of a section; it is empty where there is none."""
+    lines = [line for line in sections().get(title, "").splitlines() if line.startswith("|")]
+    cells = ([cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:])
+    return [Row(quoted(theirs), here, note) for theirs, here, note in cells]
 
 
 def find(name: str, rows: Iterable[Row]) -> Row | None:
     """Finds the row of exactly this name, or else the first of a matching pattern."""
-    matching = [row for row in rows if any(fnmatchcase(name, pattern) for pattern in row.names.split())]
-    return next((row for row in matching if name in row.names.split()), matching[0] if matching else None)
+    matching = [row for row in rows if any(fnmatchcase(name, pattern) for pattern in row.theirs)]
+    return next((row for row in matching if name in row.theirs), matching[0] if matching else None)
 
 
 def problem_here(name: str) -> str | None:
@@ -197,21 +101,47 @@ def explain_problem(name: str) -> str | None:
     if not row.ours:
         return f"{name} is tensor2tensor's and {_why_gone(name, row)}"
     flags = " ".join([f"--problem={problem_here(name)}", *row.ours[1:]])
-    notes = [row.plain_note, f"not packed: {PACKED}" if suffixes["packed"] else ""]
+    packed = find("*_packed", table("Problems")) if suffixes["packed"] else None
+    notes = [row.plain_note, f"not packed: {packed.note}" if packed else ""]
     return "; ".join(filter(None, [f"{name} is tensor2tensor's; here it is {flags}", *notes]))
+
+
+def explain_hparams(name: str) -> str | None:
+    """Explains a set that only tensor2tensor's Transformer for text has; `None` for other names."""
+    row = find(name, table("Hparams sets"))
+    if row is None:
+        return None
+    fate = f"; the nearest here is --hparams_set={row.ours[0]}" if row.ours else " and is gone"
+    return ": ".join(filter(None, [f"{name} is tensor2tensor's{fate}", row.plain_note]))
+
+
+def explain_flags(command: str, unknown: Iterable[str], known: Collection[str]) -> list[str]:
+    """Explains flags that a command does not have, T2T's first; those of the same fate share a line.
+
+    Names have no dashes. A near one of the `known` is suggested for a flag that T2T never had.
+    """
+    fates: dict[str, list[str]] = {}
+    never_known = []
+    for name in dict.fromkeys(unknown):
+        if fate := _fate(command, name, known):
+            fates.setdefault(fate, []).append(f"--{name}")
+        else:
+            never_known.append(did_you_mean(name, known, "flag"))
+    explained = [f"{', '.join(names)} {'are' if names[1:] else 'is'} {fate}" for fate, names in fates.items()]
+    return explained + never_known
 
 
 def _problem(name: str) -> tuple[Row | None, re.Match[str]]:
     """Finds the row of a problem without its suffixes, and these."""
     suffixes = SUFFIXES.search(name)
     assert suffixes is not None  # it matches the end of any text
-    named = [row for row in PROBLEMS if not row.names.startswith("*")]  # the others are about suffixes
+    named = [row for row in table("Problems") if not row.theirs[0].startswith("*")]  # others: of suffixes
     return find(name[: suffixes.start()], named), suffixes
 
 
 def _why_gone(name: str, row: Row) -> str:
     languages = LANGUAGES.match(name)
-    if row.note == THREE_LINES and languages:
+    if row.note.startswith("needs a class") and languages:
         source, target = languages.groups()
         return (
             f"{row.plain_note}: class Translate{source.title()}{target}(Text2TextProblem): "
@@ -221,10 +151,24 @@ def _why_gone(name: str, row: Row) -> str:
     return row.plain_note if row.note.startswith("out of scope") else f"is gone: {row.plain_note}"
 
 
-def explain_hparams(name: str) -> str | None:
-    """Explains the name of a set of tensor2tensor's Transformer for text, or why it is gone; else `None`."""
-    row = find(name, HPARAMS_SETS)
-    if row is None:
-        return None
-    fate = f"; the nearest here is --hparams_set={row.here}" if row.here else " and is gone"
-    return ": ".join(filter(None, [f"{name} is tensor2tensor's{fate}", row.plain_note]))
+def _fate(command: str, name: str, known: Collection[str]) -> str | None:
+    """Returns the fate of a flag of tensor2tensor; `None` if it had none of this name."""
+    if name.startswith(HPARAM_PREFIX):
+        name = HPARAM
+    commands = [title for title in sections() if title.startswith("t2t-")]
+    owners = dict.fromkeys([command, TRAINER, *commands])
+    for plain, owner in product(dict.fromkeys([name, name.removeprefix("no")]), owners):
+        row = find(f"--{plain}", table(owner))
+        if row and row.here == THE_SAME:
+            return f"a flag of {owner}, and does nothing in {command}"
+        if row:
+            return f"{_here(row, owner, known)}{f': {row.plain_note}' if row.note else ''}"
+    return None
+
+
+def _here(row: Row, owner: str, known: Collection[str]) -> str:
+    if not row.ours:
+        return "gone"
+    flag = row.ours[0].removeprefix("--").partition("=")[0]
+    elsewhere = row.ours[0].startswith("--") and flag not in known
+    return f"now {owner} {row.ours[0]}" if elsewhere else f"now {row.ours[0]}"

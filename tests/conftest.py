@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from t2t_revival import HParams, registry, sample_corpus
+from t2t_revival import HParams, registration, sample_corpus
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
@@ -98,8 +98,13 @@ def free_memory() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def restored_registry() -> Iterator[None]:
     """Removes a test's registrations and users' packages; built-in names, made at a first look-up, stay."""
-    packages = registry._PACKAGES
-    tables: list[dict] = [registry._PROBLEMS, registry._HPARAMS, registry._SCHEDULE_FACTORS, packages]
+    packages = registration.PACKAGES
+    tables: list[dict] = [
+        registration.PROBLEMS,
+        registration.HPARAMS,
+        registration.SCHEDULE_FACTORS,
+        packages,
+    ]
     before = [dict(table) for table in tables]
     yield
     imported = packages.keys() - before[-1].keys()

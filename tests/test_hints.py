@@ -6,50 +6,52 @@ import shlex
 from itertools import pairwise
 from pathlib import Path
 
-import pytest
-
-from t2t_revival import Text2TextProblem, registry
-from t2t_revival.hints import command_line, datagen_command, remake_command
+from t2t_revival import T2TError, Text2TextProblem, registry
+from t2t_revival.errors import CommandLine
 from tests.support.source_tree import MODULES, parsed
 
 BY_HAND = re.compile(r"\bt2t-[a-z-]+ (--\w+=\S* )*--\w+=$")  # what stands before a value that is filled in
 
 
 def test_what_is_quoted_and_what_is_left_out() -> None:
-    line = command_line(
+    command = CommandLine(
         "t2t-x", a="it's", b=Path("a b"), c=None, d="", e=False, f=True, g=0, h=[], i=["x y", "z"], j="~/z"
     )
+    line = str(command)
     assert line == "t2t-x --a='it'\"'\"'s' --b='a b' --f --g=0 --i='x y,z' --j='~/z'"
     assert shlex.split(line) == ["t2t-x", "--a=it's", "--b=a b", "--f", "--g=0", "--i=x y,z", "--j=~/z"]
 
 
 def test_the_data_of_a_problem() -> None:
     asked = registry.problem("translate_ende", data_source="tfds:a/b", vocab_size=300)
-    folder, vocabulary = Path("da ta"), Path("v.spm")
+    folder = Path("da ta")
     start = "t2t-datagen --problem=translate_ende --data_dir='da ta'"
-    assert datagen_command(asked, folder) == f"{start} --data_source=tfds:a/b --vocab_size=300"
-    assert datagen_command(registry.problem("translate_ende"), folder, vocabulary) == (
+    assert str(asked.datagen_command(folder)) == f"{start} --data_source=tfds:a/b --vocab_size=300"
+    assert str(registry.problem("translate_ende").datagen_command(folder, [Path("v.spm")])) == (
         f"{start} --vocab_file=v.spm"
     ), "wmt14 is the default"
-    assert datagen_command(registry.problem("parse_wsj"), Path("d")) == (
+    refused = registry.problem("translate_enzh", clean=False, separate_vocabularies=False)
+    assert str(refused.datagen_command(folder)).endswith(" --noclean --noseparate_vocabularies")
+    assert str(registry.problem("parse_wsj").datagen_command(Path("d"))) == (
         "t2t-datagen --problem=parse_wsj --data_dir=d --data_source=FOLDER"
     ), "there is no default"
 
 
-def test_a_users_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    @registry.register_problem
+def test_a_users_problem() -> None:
     class TranslateEncs(Text2TextProblem):
         source_lang, target_lang = "en", "cs"
 
-    monkeypatch.setattr(TranslateEncs, "__module__", "usr_hints.problems")
-    monkeypatch.setitem(registry._PACKAGES, "usr_hints", tmp_path)
     start = "t2t-datagen --problem=translate_encs --data_dir=d"
-    assert remake_command("translate_encs", Path("d")) == f"{start} --t2t_usr_dir={tmp_path}"
-    assert datagen_command(TranslateEncs(), Path("d")) == (
-        f"{start} --data_source=FOLDER --t2t_usr_dir={tmp_path}"
-    ), "WMT 2014 has no Czech"
+    command = TranslateEncs().datagen_command(Path("d"))
+    assert str(command) == f"{start} --data_source=FOLDER", "WMT 2014 has no Czech"
     TranslateEncs.tfds_default = "wmt16_translate/cs-en"
-    assert datagen_command(TranslateEncs(), Path("d")) == f"{start} --t2t_usr_dir={tmp_path}"
+    command = TranslateEncs().datagen_command(Path("d"))
+    assert str(command) == start
+    error = T2TError("heads cannot be chosen: ", T2TError("no data: run ", command), "; or give others")
+    assert str(error) == f"heads cannot be chosen: no data: run {start}; or give others"
+    assert error.message("my code") == (
+        f"heads cannot be chosen: no data: run {start} --t2t_usr_dir='my code'; or give others"
+    )
 
 
 def test_no_command_is_put_together_by_hand() -> None:

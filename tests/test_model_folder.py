@@ -11,8 +11,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from t2t_revival import HParams, T2TError, registry
+from t2t_revival import Data, HParams, T2TError, registry
 from t2t_revival.checkpoints import directory as checkpoints
+from t2t_revival.data.metadata import Metadata
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.model_folder import LOCK_FILE, RUN_FILE, ModelFolder, Run
@@ -97,13 +98,13 @@ def test_another_vocabulary_is_refused(tmp_path: Path, two: tuple[Run, list[Path
 def test_a_resumed_run_keeps_its_way_of_decoding(tmp_path: Path, run: Run, vocabulary: Vocabulary) -> None:
     """An imported model keeps T2T's extra_length, for example."""
     problem = registry.problem("translate_ende")
-    both = Vocabularies(vocabulary, vocabulary)
-    problem.vocabularies = lambda data_dir: both  # type: ignore[attr-defined]
-    new = ModelFolder(tmp_path / "out").plan_run(problem, "tiny", tmp_path / "data")
+    metadata = Metadata("translate_ende", "sample", "en", "de", {})
+    data = Data(problem, tmp_path / "data", metadata, Vocabularies(vocabulary, vocabulary))
+    new = ModelFolder(tmp_path / "out").plan_run(data, "tiny")
     assert new.decode_hparams == {"beam_size": 4, "alpha": 0.6, "extra_length": 50}
     imported = dataclasses.replace(run, data_dir="", decode_hparams={"extra_length": 100})
     ModelFolder(tmp_path / "out").save(imported, registry.hparams("tiny"), vocabulary.path)
-    resumed = ModelFolder(tmp_path / "out").plan_run(problem, "tiny", tmp_path / "data")
+    resumed = ModelFolder(tmp_path / "out").plan_run(data, "tiny")
     assert resumed == dataclasses.replace(new, decode_hparams={"extra_length": 100})
 
 

@@ -129,9 +129,9 @@ class SpokenDates(Text2TextProblem):
 
     def eval_metrics(self) -> tuple[str, ...]:
         """The metrics of t2t-eval, and those for early stopping of t2t-trainer."""
-        # "bleu" decodes dev sentences at each evaluation; the others only measure the prediction of the next
-        # token. Perplexity is omitted, since it is a function of the loss.
-        return ("loss", "accuracy", "bleu")
+        # "bleu" and "chrf" decode dev sentences at each evaluation; the others only measure the prediction of
+        # the next token. Perplexity is omitted, since it is a function of the loss.
+        return ("loss", "accuracy", "bleu", "chrf")
 
 
 # --hparams_set=spoken_dates_tiny: the function name. T2T's functions changed a mutable set; here sets are

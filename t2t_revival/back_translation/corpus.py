@@ -24,8 +24,7 @@ from t2t_revival.decoding.trained_models import TrainedModel
 from t2t_revival.distillation.blocks import DecodedBlocks, OnLines, check_plain, option_values
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.decoded import SplitFiles
-from t2t_revival.problems.problem import TRAIN
-from t2t_revival.problems.text_problems import Text2TextProblem
+from t2t_revival.problems.problem import TRAIN, Problem
 from t2t_revival.utils import checked_json
 from t2t_revival.utils.files import atomic_write, buffered_write, exclusive_lock, text_lines, writing
 from t2t_revival.utils.origins import checksum
@@ -93,7 +92,7 @@ class BackTranslation(DecodedBlocks):
     """
 
     model: TrainedModel
-    problem: Text2TextProblem
+    problem: Problem
     fingerprint: str
     options: DecodeHParams
     text: MonolingualText
@@ -122,7 +121,7 @@ class BackTranslation(DecodedBlocks):
 
         Without languages, the names are those of the sides in the data of the problem.
         """
-        text, output = (getattr(self.problem, name, "") for name in ("source_lang", "target_lang"))
+        text, output = self.problem.source_lang, self.problem.target_lang
         if not text or not output or text == output:
             text, output = ("targets", "inputs") if self.problem.was_reversed else ("inputs", "targets")
         return self.folder / f"{TRAIN}.{output}", self.folder / f"{TRAIN}.{text}"

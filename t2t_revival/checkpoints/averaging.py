@@ -62,7 +62,7 @@ def check_averages(folder: Path, model_dir: Path, count: int, mix_data: bool = F
             )
 
 
-def moving_averages(
+def sliding_averages(
     checkpoints: Iterable[Checkpoint],
     count: int,
     folder: Path,
@@ -175,7 +175,7 @@ def average_latest(
             )
         try:
             chosen = _select_by_data(valid, mix_data, on_note)
-            path = directory.average(chosen, output_dir / BEST if of_best else output_dir).path
+            path = write_average(chosen, (output_dir / BEST if of_best else output_dir) / directory.AVERAGED)
             return path, [checkpoint.step for checkpoint in chosen]
         except CheckpointNotFoundError:
             on_note("the training has removed a checkpoint meanwhile: trying again")

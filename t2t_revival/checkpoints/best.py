@@ -20,8 +20,8 @@ from t2t_revival.checkpoints.directory import (
     in_folder,
     list_checkpoints,
 )
-from t2t_revival.curve_files import lower_is_better
 from t2t_revival.errors import T2TError
+from t2t_revival.metrics.metric import metric_of
 from t2t_revival.utils import checked_json
 from t2t_revival.utils.files import atomic_write, temporary_name, writing
 
@@ -83,8 +83,8 @@ def keep_best(output_dir: Path, values: Mapping[int, float], score: str, count: 
     newest = {checkpoint.step for checkpoint in list_checkpoints(output_dir)}
     held = {checkpoint.step for checkpoint in in_folder(folder, averaged=False)}
     candidates = [step for step in sorted(newest | held) if math.isfinite(values.get(step, math.nan))]
-    sign = 1 if lower_is_better(score) else -1
-    kept = sorted(candidates, key=lambda step: (sign * values[step], -step))[:count]
+    rank = metric_of(score).rank
+    kept = sorted(candidates, key=lambda step: (rank(values[step]), -step))[:count]
     if kept or held:
         with writing(f"to {folder}", "make room, or give --keep_best=0"):
             folder.mkdir(exist_ok=True)

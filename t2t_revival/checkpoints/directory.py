@@ -297,20 +297,14 @@ def prune(output_dir: Path, count: int) -> None:
         checkpoint.path.unlink(missing_ok=True)  # another process may remove some too
 
 
-def average(checkpoints: list[Checkpoint], output_dir: Path) -> Checkpoint:
-    """Section 6.1: writes the mean of the weights of checkpoints, at least one, to `output_dir`/averaged.
+def write_average(checkpoints: list[Checkpoint], folder: Path) -> Path:
+    """Section 6.1: writes the mean of the weights of checkpoints, at least one, and returns its path.
 
-    Its step is that of the newest.
+    It has the name and the step of the newest.
 
     Raises:
         T2TError: a checkpoint is corrupt, or they are of different models.
     """
-    path = write_average(checkpoints, Path(output_dir) / AVERAGED)
-    return Checkpoint(max(checkpoints).step, True, path)
-
-
-def write_average(checkpoints: list[Checkpoint], folder: Path) -> Path:
-    """Writes the mean as `average` does, into any folder under the newest one's name; returns its path."""
     total: dict[str, np.ndarray] = {}
     data: list[str] = []  # fingerprints of what they were trained on
     for checkpoint in checkpoints:

@@ -48,8 +48,8 @@ class DataConfig:
             TFDS_DATA_DIR instead, which other programs share.
 
     Raises:
-        T2TError: vocab_size is no such number; both vocab_size and vocab_file are given, or update_vocab
-            without vocab_file; or vocab_file has not one name for each vocabulary.
+        T2TError: vocab_size is no such number; both vocab_size and vocab_file are given; or vocab_file has
+            not one name for each vocabulary.
     """
 
     data_source: str | None = None
@@ -62,8 +62,6 @@ class DataConfig:
     tmp_dir: Path | None = None
 
     def __post_init__(self) -> None:
-        if self.update_vocab and not self.vocab_file:
-            raise T2TError("--update_vocab needs a vocabulary to add to: give --vocab_file")
         if self.vocab_size and self.vocab_file and not self.update_vocab:
             raise T2TError(
                 f"--vocab_size={self.vocab_size} and --vocab_file={_listed(_paths(self.vocab_file))}: give "
@@ -85,7 +83,9 @@ class DataConfig:
     def flags(self) -> dict[str, Any]:
         """The flags of t2t-datagen that make such data; a vocabulary says itself whether it is one of two."""
         flags = {name: getattr(self, name) or None for name in SETTINGS if name != "tmp_dir"}
-        return flags | {"separate_vocabularies": not self.vocab_file and self.separate_vocabularies}
+        separate = None if self.vocab_file else self.separate_vocabularies
+        refused = {"noclean": self.clean is False, "noseparate_vocabularies": separate is False}
+        return flags | {"separate_vocabularies": separate} | refused
 
     def check(self, data_dir: Path, made: Metadata, source: str | None) -> None:
         """Checks that data was made as this says, and from `source`, the name of one; `None` accepts any.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -93,20 +93,21 @@ def read_pairs(data: SplitData, max_pairs: int) -> Pairs:
     return parse(blocks, data.swapped)
 
 
-def read(shards: Sequence[Path]) -> Iterator[tuple[list[int], list[int]]]:
+def read(data: SplitData) -> Iterator[tuple[list[int], list[int]]]:
     """Yields the ids (inputs, targets) of all examples, in file order.
 
     Raises:
         T2TError: a shard is missing, corrupt or not a shard of such examples; names it.
     """
-    for shard in shards:
+    for shard in data.paths:
         for block in read_blocks(shard, BLOCK):
-            inputs, targets = (np.split(side.ids, side.offsets[1:-1]) for side in parse([block]))
+            pairs = parse([block], data.swapped)
+            inputs, targets = (np.split(side.ids, side.offsets[1:-1]) for side in pairs)
             for source, target in zip(inputs, targets, strict=True):
                 yield source.tolist(), target.tolist()
 
 
-def dataset(shards: Sequence[Path]) -> tf.data.Dataset:
+def dataset(data: SplitData) -> tf.data.Dataset:
     """Returns the examples in file order: {"inputs", "targets"}, each int32 [length].
 
     They are read by TensorFlow, so that any pipeline can be built on the dataset; a corrupt shard raises
@@ -114,11 +115,12 @@ def dataset(shards: Sequence[Path]) -> tf.data.Dataset:
     """
     import tensorflow as tf
 
+    sides = SIDES[::-1] if data.swapped else SIDES
     features = {name: tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64) for name in SIDES}
 
     def ids(serialised: tf.Tensor) -> dict[str, tf.Tensor]:
         example = tf.io.parse_single_example(serialised, features)
-        return {name: tf.cast(example[name], tf.int32) for name in SIDES}
+        return {name: tf.cast(example[side], tf.int32) for name, side in zip(SIDES, sides, strict=True)}
 
-    data = tf.data.TFRecordDataset([str(shard) for shard in shards], buffer_size=READ_BUFFER)
-    return data.map(ids, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
+    records = tf.data.TFRecordDataset([*map(str, data.paths)], buffer_size=READ_BUFFER)
+    return records.map(ids, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)

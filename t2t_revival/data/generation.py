@@ -27,7 +27,6 @@ from t2t_revival.data.generation_folder import created, generation_lock, other_d
 from t2t_revival.data.metadata import (
     Metadata,
     SplitCounts,
-    check_vocabularies,
     metadata_path,
     unfinished_dir,
 )
@@ -257,10 +256,10 @@ def _vocabularies(step: VocabularyStep, made: Metadata | None) -> list[Path]:
     """
     known, data_dir = made.vocabularies if made else [], step.data_dir
     if made and known and all((data_dir / file.name).exists() for file in known):
-        paths = check_vocabularies(data_dir, made)
+        vocabularies = made.open_vocabularies(data_dir).all
         for corpus in step.corpora:
-            corpus.begin([open_vocabulary(path) for path in paths])
-        return paths
+            corpus.begin(vocabularies)
+        return [vocabulary.path for vocabulary in vocabularies]
     step.work_dir.mkdir(exist_ok=True)
     new = step.make([file.size for file in known])
     for old, vocabulary in zip(known, new, strict=False):

@@ -10,9 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from t2t_revival.data.records import remedy
-from t2t_revival.data.vocabulary import TextEncoder
-from t2t_revival.data.vocabulary.text_encoder import fingerprint
+from t2t_revival.data.vocabulary import TextEncoder, Vocabularies
 from t2t_revival.errors import T2TError
 from t2t_revival.utils import checked_json
 from t2t_revival.utils.files import is_file_name
@@ -120,6 +118,21 @@ class Metadata:
             target_vocab_size=second.size,
         )
 
+    def open_vocabularies(self, data_dir: Path) -> Vocabularies:
+        """Opens the vocabularies of inputs and targets.
+
+        Raises:
+            T2TError: one is missing, corrupt, or not that with which the shards were made.
+        """
+        opened = Vocabularies.open([data_dir / made.name for made in self.vocabularies])
+        for vocabulary, made in zip(opened.all, self.vocabularies, strict=True):
+            if vocabulary.fingerprint != made.fingerprint:
+                raise T2TError(
+                    f"{vocabulary.path}: not the vocabulary that the shards of {self.name} there were made "
+                    "with; put the right file back or give another --data_dir"
+                )
+        return opened
+
     @property
     def held(self) -> str:
         """The problem and the source, for messages."""
@@ -177,34 +190,6 @@ def references_path(data_dir: Path, name: str, split: str) -> Path:
 def cleaned_path(data_dir: Path, name: str) -> Path:
     """Returns the path of a sample of the pairs that `--clean` has dropped."""
     return data_dir / f"{name}.cleaned.txt"
-
-
-def check_vocabularies(data_dir: Path, metadata: Metadata) -> list[Path]:
-    """Returns the paths of the vocabularies of `Metadata.vocabularies`.
-
-    Raises:
-        T2TError: one is missing, or not that with which the shards were made.
-    """
-    paths = [data_dir / made.name for made in metadata.vocabularies]
-    for path, made in zip(paths, metadata.vocabularies, strict=True):
-        if fingerprint(path) != made.fingerprint:
-            raise T2TError(
-                f"{path}: not the vocabulary that the shards of {metadata.name} there were made with; "
-                "put the right file back or give another --data_dir"
-            )
-    return paths
-
-
-def check_sizes(paths: list[Path], counts: SplitCounts) -> None:
-    """Checks that the number and the sizes of shards are those of the metadata; raises T2TError otherwise."""
-    if len(paths) != counts.shards:
-        raise T2TError(
-            f"{paths[0].parent}: {len(paths)} shards like {paths[0].name} "
-            f"instead of the {counts.shards} in the metadata; remove those that do not belong there"
-        )
-    for path, size in zip(paths, counts.shard_bytes, strict=True):
-        if path.stat().st_size != size:
-            raise T2TError(f"{path}: {path.stat().st_size} bytes instead of {size}; {remedy(path)}")
 
 
 def data_fingerprint(paths: list[Path], vocab_fingerprint: str) -> str:

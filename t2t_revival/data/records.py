@@ -17,8 +17,7 @@ from typing import BinaryIO, NamedTuple
 
 import google_crc32c
 
-from t2t_revival.errors import T2TError
-from t2t_revival.hints import remake_command
+from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.utils.files import atomic_write
 
 CRC_MASK_DELTA = 0xA282EAD8  # TFRecord's
@@ -71,11 +70,12 @@ def shard_name(name: str, split: str, index: int, count: int) -> str:
     return f"{name}-{split}-{index:05d}-of-{count:05d}"
 
 
-def shard_paths(data_dir: Path, name: str, split: str) -> list[Path]:
-    """Returns the paths of all shards of a split, in order.
+def checked_paths(data_dir: Path, name: str, split: str, sizes: Sequence[int]) -> list[Path]:
+    """Returns the paths of all shards of a split, in order, given their sizes in bytes.
 
     Raises:
-        T2TError: there are none, one is missing (names it), or shards of different counts are mixed.
+        T2TError: there are none, one is missing (names it) or has another size, or shards of different counts
+            are mixed.
     """
     pattern = re.compile(rf"{re.escape(name)}-{re.escape(split)}-\d{{5}}-of-(\d{{5}})")
     matches = {
@@ -83,17 +83,24 @@ def shard_paths(data_dir: Path, name: str, split: str) -> list[Path]:
     }
     counts = {int(match[1]) for match in matches.values()}
     if not counts:
-        raise T2TError(f"{data_dir}: no shards {name}-{split}-*; run {remake_command(name, data_dir)}")
+        raise T2TError(f"{data_dir}: no shards {name}-{split}-*; run ", remake(name, data_dir))
     if len(counts) > 1:
         listed = " and ".join(f"-of-{count:05d}" for count in sorted(counts))
         raise T2TError(f"{data_dir}: {name}-{split} has shards of different sets, {listed}; remove one set")
     count = counts.pop()
     names = [shard_name(name, split, index, count) for index in range(count)]
     if missing := [shard for shard in names if shard not in matches]:
+        raise T2TError(f"{data_dir}: shard {missing[0]} is missing; to make it, run ", remake(name, data_dir))
+    if count != len(sizes):
         raise T2TError(
-            f"{data_dir}: shard {missing[0]} is missing; to make it, run {remake_command(name, data_dir)}"
+            f"{data_dir}: {count} shards like {names[0]} instead of the {len(sizes)} in the metadata; remove "
+            "those that do not belong there"
         )
-    return [data_dir / shard for shard in names]
+    paths = [data_dir / shard for shard in names]
+    for path, size in zip(paths, sizes, strict=True):
+        if path.stat().st_size != size:
+            raise T2TError(f"{path}: {path.stat().st_size} bytes instead of {size}; ", *remedy(path))
+    return paths
 
 
 def write_shard(path: Path, examples: Sequence[bytes]) -> None:
@@ -122,7 +129,7 @@ def read_shard(path: Path, block: int) -> Iterator[list[bytes]]:
             while records := list(islice(examples, block)):
                 yield records
     except FileNotFoundError as error:
-        raise T2TError(f"{path}: no such shard; {remedy(path)}") from error
+        raise T2TError(f"{path}: no such shard; ", *remedy(path)) from error
     except OSError as error:
         raise T2TError(f"{path}: cannot be read ({error.strerror})") from error
 
@@ -143,13 +150,18 @@ class CorruptShardError(T2TError):
 
     def __init__(self, path: Path, byte: int) -> None:
         self.byte = byte
-        super().__init__(f"{path}: truncated or corrupt at byte {byte}; {remedy(path)}")
+        super().__init__(f"{path}: truncated or corrupt at byte {byte}; ", *remedy(path))
 
 
-def remedy(path: Path) -> str:
-    """Returns the end of an error message: the command that makes a shard again."""
+def remedy(path: Path) -> tuple[str, CommandLine]:
+    """Returns the end of an error's message: the command that makes a shard again."""
     name, *_ = path.name.rsplit("-", 4)  # NAME-SPLIT-00000-of-00001
-    return f"to make this shard again, run {remake_command(name, path.parent)}"
+    return "to make this shard again, run ", remake(name, path.parent)
+
+
+def remake(name: str, data_dir: Path) -> CommandLine:
+    """The command that makes missing or corrupt files of data whose metadata is valid."""
+    return CommandLine("t2t-datagen", problem=name, data_dir=data_dir)
 
 
 def _examples(file: BinaryIO, path: Path) -> Iterator[bytes]:

@@ -25,7 +25,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
 
-from t2t_revival import registry
+from t2t_revival import registration
 from t2t_revival.data.adapters import origin
 from t2t_revival.data.base_source import TRAIN, Rows
 from t2t_revival.data.cleaning import has_empty_side
@@ -182,7 +182,7 @@ class PackedMaker:
                 f"{module}.{source.__name__}: cannot be pickled for the processes that make shards "
                 f"({error}); keep names and numbers in it, and open files in `pairs`"
             ) from error
-        return cls(registry.usr_dir(module.partition(".")[0]), content)
+        return cls(registration.usr_dir(module.partition(".")[0]), content)
 
     @property
     def died(self) -> str:
@@ -197,7 +197,7 @@ class PackedMaker:
     def open(self) -> ShardMaker:
         """Unpickles the maker, after importing the user's package that its source is of."""
         if self.usr_dir and Path(self.usr_dir).name not in sys.modules:
-            registry.import_usr_dir(self.usr_dir)
+            registration.import_usr_dir(self.usr_dir)
         return pickle.loads(self.content)
 
 

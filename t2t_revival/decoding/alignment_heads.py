@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from t2t_revival.data.word_alignment import Link
-from t2t_revival.errors import T2TError
-from t2t_revival.hints import command_line
+from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.utils import checked_json
 from t2t_revival.utils.files import writing
@@ -55,20 +54,20 @@ class AlignmentHeads:
         """
         path = output_dir / FILE_NAME
         if path.exists():
-            return cls._load(path, command_line("t2t-align", output_dir=output_dir, choose_heads=True))
+            return cls._load(path, CommandLine("t2t-align", output_dir=output_dir, choose_heads=True))
         if hparams.guided_alignment_weight:
             layer, head = hparams.guided_head
             return cls(layer + 1, (head + 1,), shifted=True, share=GUIDED_SHARE, null=True)
         return None
 
     @classmethod
-    def _load(cls, path: Path, choosing: str) -> AlignmentHeads:
+    def _load(cls, path: Path, choosing: CommandLine) -> AlignmentHeads:
         stored = checked_json.load(path, f"run {choosing}")
         try:
             known = {field.name: stored[field.name] for field in fields(cls)}
             return cls(**{**known, "heads": tuple(known["heads"])})
         except (KeyError, TypeError) as error:
-            raise T2TError(f"{path}: not a file of alignment heads; run {choosing}") from error
+            raise T2TError(f"{path}: not a file of alignment heads; run ", choosing) from error
 
     def save(self, output_dir: Path, **how: Any) -> Path:
         """Writes the file of an output_dir, with what is known of the choice; returns its path.

@@ -61,7 +61,7 @@ OF_TRAINING = (  # which do not change what a trained model computes
         "freeze",
         "lora_rank",
     ),
-    *("optimizer_adam_beta1", "optimizer_adam_beta2", "optimizer_adam_epsilon"),
+    *("optimizer", "optimizer_adam_beta1", "optimizer_adam_beta2", "optimizer_adam_epsilon"),
     *("learning_rate_schedule", "learning_rate_constant", "learning_rate_warmup_steps"),
     *("learning_rate_decay_steps", "learning_rate_decay_rate", "learning_rate_decay_staircase"),
     *("batch_size", "effective_batch_size", "min_length_bucket", "length_bucket_step"),

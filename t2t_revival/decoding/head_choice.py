@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from t2t_revival.decoding.aligner import MAX_CHOOSING, Pair, choose_without_gold
 from t2t_revival.decoding.alignment_heads import FILE_NAME, AlignmentHeads
 from t2t_revival.decoding.resumable import OnNote
-from t2t_revival.errors import T2TError
-from t2t_revival.hints import command_line
+from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.problems.problem import DEV, TRAIN
 from t2t_revival.utils.files import check_writable
@@ -19,7 +18,7 @@ from t2t_revival.utils.files import check_writable
 if TYPE_CHECKING:
     from t2t_revival.data.records import SplitData
     from t2t_revival.decoding.translator import Translator
-    from t2t_revival.problems.text_problems import Text2TextProblem
+    from t2t_revival.problems.problem import Problem
 
 
 @dataclass(frozen=True)
@@ -37,9 +36,7 @@ class HeadChoice:
     shards: SplitData
 
     @classmethod
-    def plan(
-        cls, folder: ModelFolder, problem: Text2TextProblem | None, data_dir: str | Path | None
-    ) -> HeadChoice:
+    def plan(cls, folder: ModelFolder, problem: Problem | None, data_dir: str | Path | None) -> HeadChoice:
         """Finds the data; `data_dir` is as in `ModelFolder.own_data`.
 
         Raises:
@@ -48,9 +45,8 @@ class HeadChoice:
         try:
             if problem is None:
                 raise T2TError(f"the problem {folder.run.problem} is not registered: give --t2t_usr_dir")
-            found = folder.own_data(problem, data_dir)
-            pairs = list(islice(problem.references(DEV, found), MAX_CHOOSING))
-            return cls(folder, pairs, problem.shards(TRAIN, found))
+            data = folder.own_data(data_dir)
+            return cls(folder, list(islice(data.references(DEV), MAX_CHOOSING)), data.split(TRAIN))
         except T2TError as error:
             raise _impossible(folder.path, error) from error
 
@@ -84,8 +80,9 @@ class HeadChoice:
 
 def _impossible(output_dir: Path, error: T2TError) -> T2TError:
     files = {"source": "FILE", "target": "FILE", "gold": "FILE"}
-    choosing = command_line("t2t-align", output_dir=output_dir, choose_heads=True, **files)
     return T2TError(
-        f"alignments: no {output_dir / FILE_NAME}, and heads cannot be chosen now: {error}; or choose them "
-        f"by pairs with alignments: run {choosing}"
+        f"alignments: no {output_dir / FILE_NAME}, and heads cannot be chosen now: ",
+        error,
+        "; or choose them by pairs with alignments: run ",
+        CommandLine("t2t-align", output_dir=output_dir, choose_heads=True, **files),
     )

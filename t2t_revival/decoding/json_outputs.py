@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from t2t_revival.data.word_alignment import format_pharaoh
 from t2t_revival.decoding.details import Details, Token
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.outputs import Score, Translation
 
-if TYPE_CHECKING:
-    from t2t_revival.serving.client import Output
-
 DIGITS = 6  # after the point, of scores and log-probabilities
 
 
-def json_line(outputs: Sequence[Translation | Output], options: DecodeHParams) -> bytes:
+def json_line(outputs: Sequence[Translation], options: DecodeHParams) -> bytes:
     """Formats the outputs of one input, of a `Translator` or of a served model.
 
     The object has the best output, `{"text", "score", "truncated", "repaired"}`, with `return_beams` also
@@ -33,7 +30,7 @@ def json_line(outputs: Sequence[Translation | Output], options: DecodeHParams) -
     return f"{json.dumps(line, ensure_ascii=False)}\n".encode()
 
 
-def _object(output: Translation | Output, options: DecodeHParams) -> dict[str, Any]:
+def _object(output: Translation, options: DecodeHParams) -> dict[str, Any]:
     found = {"text": output.text, "score": round(output.score, DIGITS), "repaired": output.repaired}
     phrases: dict[str, Any] = {name: list(getattr(output, name, ())) for name in ("missing", "present")}
     phrases["unaligned"] = dict(getattr(output, "unaligned", ()))

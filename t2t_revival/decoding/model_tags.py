@@ -8,16 +8,16 @@ from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.errors import T2TError
 
 if TYPE_CHECKING:
-    from t2t_revival.problems.text_problems import Text2TextProblem
+    from t2t_revival.problems.problem import Problem
 
 
-def known_tags(vocabularies: Vocabularies, problem: Text2TextProblem | None) -> list[str]:
+def known_tags(vocabularies: Vocabularies, problem: Problem | None) -> list[str]:
     """Returns the tags that lines may begin with; none of a parser, whose vocabulary has brackets instead."""
     is_text = problem is None or problem.targets_are_text
     return vocabularies.inputs.tags if is_text else []
 
 
-def check_tag(tag: str, vocabularies: Vocabularies, problem: Text2TextProblem | None) -> None:
+def check_tag(tag: str, vocabularies: Vocabularies, problem: Problem | None) -> None:
     """Raises T2TError if lines cannot begin with a tag; "" is none."""
     if not tag:
         return

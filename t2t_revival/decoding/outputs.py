@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Generic, Protocol, TypeVar
+from typing import Any, BinaryIO, Generic, TypeVar
 
 from t2t_revival.decoding.details import Details
 from t2t_revival.errors import T2TError
@@ -24,16 +24,6 @@ from t2t_revival.utils.signals import terminable
 FORMAT = 1
 Draw = Callable[[str], str]
 Result = TypeVar("Result")
-
-
-class Output(Protocol):
-    """One output of a line: its text without a line end, and its log-probability / length penalty."""
-
-    @property
-    def text(self) -> str: ...
-
-    @property
-    def score(self) -> float: ...
 
 
 @dataclass(frozen=True)
@@ -92,7 +82,7 @@ class Score:
 
 
 def format_outputs(
-    outputs: Sequence[Any],
+    outputs: Sequence[Translation],
     beams: bool,
     scores: bool,
     draw: Draw | None = None,
@@ -102,7 +92,7 @@ def format_outputs(
     """Formats the outputs of one input as T2T does.
 
     Args:
-        outputs: each an `Output`, best first.
+        outputs: best first.
         beams: whether all outputs stand on the line, joined by tabs, and not only the best.
         scores: whether each output is followed by a tab and its score.
         draw: draws an output over several lines; an empty line, and no tab, then follows each.
@@ -122,7 +112,7 @@ def format_outputs(
     return to_bytes(["\t".join(cells + missing * (beams * (columns - len(outputs))))])
 
 
-def draw_output(output: Output, scores: bool, draw: Draw) -> str:
+def draw_output(output: Translation, scores: bool, draw: Draw) -> str:
     """Draws an output, below its score where `scores`."""
     return (f"{output.score:.2f}\n" if scores else "") + draw(output.text)
 

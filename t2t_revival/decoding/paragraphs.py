@@ -91,7 +91,7 @@ def translate_paragraphs(
         T2TError: sentencex is not installed.
     """
     vocabulary = translator.vocabularies.inputs
-    language = getattr(translator.problem, "source_lang", "en")
+    language = (translator.problem.source_lang if translator.problem else "") or "en"
 
     def fits(text: str) -> bool:
         return len(vocabulary.encode_batch([text])[0]) < translator.max_length

@@ -18,7 +18,7 @@ from t2t_revival.decoding.preprocessor import LINE_ENDS
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary import TextEncoder
-    from t2t_revival.problems.text_problems import Text2TextProblem
+    from t2t_revival.problems.problem import Problem
 
 
 class Decoded(NamedTuple):
@@ -50,7 +50,7 @@ class Postprocessor:
     """
 
     vocabulary: TextEncoder
-    problem: Text2TextProblem | None
+    problem: Problem | None
     options: DecodeHParams
     detailer: Detailer | None = None
     coverage: Callable[[Sequence[Decoded]], list[Decoded]] | None = None
@@ -96,7 +96,9 @@ class Postprocessor:
             if score > -np.inf
         ] or [("", -np.inf, [])]
         if self.options.mbr:
-            found = by_expected_utility(found, self.options.mbr, getattr(self.problem, "target_lang", ""))
+            found = by_expected_utility(
+                found, self.options.mbr, self.problem.target_lang if self.problem else ""
+            )
         if self.problem is None:
             return [(Translation(text, score), ids) for text, score, ids in found]
         outputs = []

@@ -13,7 +13,7 @@ from t2t_revival.data.tags import tagged
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import LineError, T2TError
-from t2t_revival.problems.text_problems import Text2TextProblem
+from t2t_revival.problems.problem import Problem
 from t2t_revival.utils.blank import is_blank
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Preprocessor:
     """
 
     vocabularies: Vocabularies
-    problem: Text2TextProblem | None
+    problem: Problem | None
     options: DecodeHParams
     max_length: int
     first_line: int = 1
@@ -182,7 +182,7 @@ class Preprocessor:
 
 
 def check_constrainable(
-    options: DecodeHParams, problem: Text2TextProblem | None, prefixes: Sequence[str] | None = None
+    options: DecodeHParams, problem: Problem | None, prefixes: Sequence[str] | None = None
 ) -> None:
     """Raises T2TError if outputs of these options cannot have lexical constraints."""
     trees = options.constrained or (problem is not None and problem.separates_words)
@@ -209,15 +209,14 @@ def pad(rows: Sequence[Sequence[int]]) -> np.ndarray:
     return table
 
 
-def find_problem(name: str, options: DecodeHParams) -> Text2TextProblem | None:
+def find_problem(name: str, options: DecodeHParams) -> Problem | None:
     """Returns the problem of a run; `None` if it is of a user's package that is not imported.
 
     Raises:
         T2TError: the options need it.
     """
     if name in registry.list_problems():
-        problem = registry.problem(name)
-        return problem if isinstance(problem, Text2TextProblem) else None
+        return registry.problem(name)
     if options.constrained:
         raise T2TError(f"constrained=True needs the problem {name}, which is unknown: give --t2t_usr_dir")
     return None

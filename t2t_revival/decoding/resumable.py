@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from t2t_revival.decoding.lexical_constraints import LineConstraints
     from t2t_revival.decoding.preprocessor import Truncation
     from t2t_revival.decoding.translator import Translator
-    from t2t_revival.serving.client import Output
 
 OnProgress = Callable[[DecodingProgress], None]
 OnNote = Callable[[str], None]
@@ -197,7 +196,7 @@ def note_repaired(repaired: int, total: int, on_note: OnNote) -> None:
         on_note(f"{repaired:,} of {total:,} outputs were malformed and have been repaired")
 
 
-def note_unmet(line: str, output: Translation | Output, on_note: OnNote) -> None:
+def note_unmet(line: str, output: Translation, on_note: OnNote) -> None:
     """Notes the phrases that a line's output lacks or should not have, if any."""
     if output.missing:
         is_blank = not output.text and output.score == 0

@@ -12,8 +12,7 @@ import numpy as np
 
 from t2t_revival.checkpoints.directory import MIXED
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD, UNK
-from t2t_revival.errors import T2TError
-from t2t_revival.hints import command_line
+from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.utils.files import atomic_write, writing
 
 if TYPE_CHECKING:
@@ -73,9 +72,9 @@ class Translations:
             T2TError: there is none, it is corrupt, or it is of other vocabularies.
         """
         path = output_dir / FILE_NAME
-        learning = command_line("t2t-shortlist", output_dir=output_dir)
+        learning = CommandLine("t2t-shortlist", output_dir=output_dir)
         if not path.exists():
-            raise T2TError(f"decode_hparams: shortlist: no {path}; to learn it, run {learning}")
+            raise T2TError(f"decode_hparams: shortlist: no {path}; to learn it, run ", learning)
         try:
             with np.load(path, allow_pickle=False) as arrays:
                 known = {name: arrays[name] for name in arrays.files}
@@ -87,10 +86,10 @@ class Translations:
                 str(known["learned_from"]),
             )
         except Exception as error:  # NumPy and zipfile raise many kinds for a corrupt file
-            raise T2TError(f"{path}: corrupt; to learn it again, run {learning}") from error
+            raise T2TError(f"{path}: corrupt; to learn it again, run ", learning) from error
         if found.fingerprint != fingerprint:
             raise T2TError(
-                f"{path}: its vocabulary is not that of this model; to learn it again, run {learning}"
+                f"{path}: its vocabulary is not that of this model; to learn it again, run ", learning
             )
         return found
 
@@ -102,7 +101,7 @@ def data_warning(translations: Translations, output_dir: Path, trained_on: str) 
     """
     if not trained_on or translations.learned_from in ("", *trained_on.split(MIXED)):
         return ""
-    learning = command_line("t2t-shortlist", output_dir=output_dir)
+    learning = CommandLine("t2t-shortlist", output_dir=output_dir)
     return (
         f"warning: {output_dir / FILE_NAME} was learned from other training data "
         f"({translations.learned_from}) than the model ({trained_on}); to learn it again, run {learning}"

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from t2t_revival.data.vocabulary.text_encoder import TextEncoder
     from t2t_revival.decoding.lexical_constraints import LineConstraints
     from t2t_revival.model import Transformer
-    from t2t_revival.problems.text_problems import Text2TextProblem
+    from t2t_revival.problems.problem import Problem
 
 
 class Translator:
@@ -89,7 +89,7 @@ class Translator:
         max_length: int | None = None,
         num_parallel_batches: int = 1,
         constant_weights: bool = False,
-        problem: Text2TextProblem | None = None,
+        problem: Problem | None = None,
         translations: Translations | None = None,
         int8: bool = False,
         target_vocabulary: TextEncoder | None = None,

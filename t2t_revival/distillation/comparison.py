@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from t2t_revival.evaluation.bleu import chrf_score, sacrebleu_score
+from t2t_revival.metrics.bleu import chrf_score, sacrebleu_score
 from t2t_revival.reproduction.result_table import ResultTable
 
 if TYPE_CHECKING:

@@ -48,9 +48,9 @@ def make_student_data(
         T2TError: all outputs are empty, the data cannot be written, or its text was changed afterwards.
     """
     data_dir = student_data_dir(outputs, original_targets)
-    text, metadata = data_dir.with_name("text"), outputs.problem.metadata(outputs.data_dir)
+    text, metadata = data_dir.with_name("text"), outputs.data.metadata
     with exclusive_lock(outputs.folder, None):  # students may share the outputs
-        if outputs.problem.has_data(data_dir):
+        if outputs.data.problem.has_data(data_dir):
             made = Metadata.load(metadata_path(data_dir, metadata.name))
             check_origins(data_dir, made, lambda: FolderSource(str(text), *_languages(metadata)))
         else:
@@ -79,7 +79,7 @@ def _languages(metadata: Metadata) -> tuple[str, str]:
 def _write_text(outputs: TeacherOutputs, original_targets: bool, metadata: Metadata, text: Path) -> None:
     """Writes the pairs of all splits, in the direction of the data."""
     languages = _languages(metadata)
-    input_language, target_language = languages[::-1] if outputs.problem.was_reversed else languages
+    input_language, target_language = languages[::-1] if outputs.data.problem.was_reversed else languages
     for split in metadata.splits:
         if split != TRAIN:
             sides = read_pairs(outputs.files(split))

@@ -12,7 +12,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from t2t_revival.decoding.options import DecodeHParams
@@ -23,9 +22,7 @@ from t2t_revival.decoding.trained_models import TrainedModel
 from t2t_revival.distillation.blocks import DecodedBlocks, OnLines, check_plain, option_values
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.decoded import SplitFiles
-from t2t_revival.problems.problem import TRAIN
-from t2t_revival.problems.reversed import one_way
-from t2t_revival.problems.text_problems import Text2TextProblem
+from t2t_revival.problems.problem import TRAIN, Data
 from t2t_revival.utils.blank import is_blank
 from t2t_revival.utils.files import buffered_write, text_lines
 
@@ -41,8 +38,7 @@ class TeacherOutputs(DecodedBlocks):
 
     Attributes:
         teachers: one, or the models of an ensemble.
-        problem: the teachers' problem, whose text is the same for users and for the model.
-        data_dir: folder of its data.
+        data: of the teachers' problem, whose text is the same for users and for the model.
         options: how to decode.
         nearest: whether that of the `beam_size` outputs is kept which is nearest to the reference.
         monolingual: further lines to decode, which have no reference.
@@ -54,8 +50,7 @@ class TeacherOutputs(DecodedBlocks):
     """
 
     teachers: Sequence[TrainedModel]
-    problem: Text2TextProblem
-    data_dir: Path
+    data: Data
     options: DecodeHParams
     nearest: bool = False
     monolingual: Sequence[str] = ()
@@ -63,19 +58,20 @@ class TeacherOutputs(DecodedBlocks):
     another = ANOTHER
 
     def __post_init__(self) -> None:
-        if methods := one_way(type(self.problem)):
+        problem = self.data.problem
+        if methods := problem.one_way():
             raise T2TError(
-                f"problem {self.problem.name} cannot be distilled: it has {', '.join(methods)}, and only "
+                f"problem {problem.name} cannot be distilled: it has {', '.join(methods)}, and only "
                 "problems whose lines are the model's own text can"
             )
         check_plain(self.options)
 
     def origin(self) -> dict[str, Any]:
-        fingerprint = self.problem.vocabularies(self.data_dir).fingerprint
+        fingerprint = self.data.vocabularies.fingerprint
         return {
             "teacher": ", ".join(teacher.name for teacher in self.teachers),
-            "problem": self.problem.name,
-            "training_data": self.problem.data_fingerprint(TRAIN, self.data_dir),
+            "problem": self.data.problem.name,
+            "training_data": self.data.fingerprint(TRAIN),
             "monolingual": digest(list(self.monolingual)),
             "nearest": self.nearest,
             "engine": self.engine,
@@ -107,17 +103,15 @@ class TeacherOutputs(DecodedBlocks):
 
     def _prepare_folder(self) -> None:
         """Writes the other splits."""
-        for split in self.problem.metadata(self.data_dir).splits:
+        for split in self.data.metadata.splits:
             if split != TRAIN:
-                _write_pairs(self.files(split), list(self.problem.text(split, self.data_dir)))
+                _write_pairs(self.files(split), list(self.data.text(split)))
 
     def _pairs(self, translator: Translator) -> tuple[list[tuple[str, str]], dict[str, int]]:
         """The lines to decode, each with its reference or "", and how many others there are, by kind."""
         kept: list[tuple[str, str]] = []
         left_out = {"blank": 0, "longer_than_max_length": 0}
-        everything = chain(
-            self.problem.text(TRAIN, self.data_dir), ((line.strip(), "") for line in self.monolingual)
-        )
+        everything = chain(self.data.text(TRAIN), ((line.strip(), "") for line in self.monolingual))
         for source, reference in everything:
             ids = translator.vocabulary.encode(source)
             if not ids or is_blank(source):

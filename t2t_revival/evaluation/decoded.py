@@ -1,123 +1,71 @@
-"""Decoded outputs of a problem, and their metric: BLEU of translations, F1 of trees."""
+"""Decoded outputs of a problem, and their scores: BLEU of translations, F1 of trees."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from t2t_revival.decoding.outputs import part_file, to_bytes
 from t2t_revival.decoding.resumable import OnNote, OnProgress, ignore_note, translate_lines
 from t2t_revival.decoding.shards import Shard
-from t2t_revival.errors import T2TError
-from t2t_revival.evaluation.bleu import chrf_score, paper_style_languages, sacrebleu_score
-from t2t_revival.evaluation.significance import Compared, compare_bleu, compare_f1
-from t2t_revival.hints import command_line
+from t2t_revival.errors import CommandLine, T2TError
+from t2t_revival.metrics.bleu import CorpusScore, paper_style_languages
+from t2t_revival.metrics.metric import METRICS, Metric, title_of
 from t2t_revival.utils.bleu_tokenizers import DEFAULT, name_of_code
 from t2t_revival.utils.files import buffered_write
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator
     from t2t_revival.problems.problem import Problem
-    from t2t_revival.problems.text_problems import Text2TextProblem
+
+Results = dict[str, CorpusScore]  # by the names of metrics, the main one first
 
 
-@dataclass(frozen=True)
-class MetricResult:
-    """A corpus score of 0 to 100, and how it was computed.
-
-    Attributes:
-        score: that of the metric.
-        details: signature, further scores and remarks, for people.
-        chrf: chrF2 of translations.
-    """
-
-    score: float
-    details: str
-    chrf: float | None = None
+def main_metric(problem: Problem) -> Metric | None:
+    """The metric of decoded outputs that decides; `None` where a problem has none."""
+    return next(iter(_output_metrics(problem)), None)
 
 
-@dataclass(frozen=True)
-class Metric:
-    """A metric of decoded outputs.
-
-    Attributes:
-        name: in `Problem.eval_metrics`.
-        title: name in text for people.
-        score: called with outputs and references; returns the score of the corpus.
-        compare: called with outputs of several systems and references; returns the score of each system and
-            the significance of its difference from the first.
-        program: command that scores files.
-        flags: its flags for outputs and for references.
-        target_lang: language of the outputs; empty if they have none.
-    """
-
-    name: str
-    title: str
-    score: Callable[[Sequence[str], Sequence[str]], MetricResult]
-    compare: Callable[[Mapping[str, Sequence[str]], Sequence[str]], dict[str, Compared]]
-    program: str
-    flags: tuple[str, str]
-    target_lang: str = ""
-
-    def command(self, outputs: str, references: str) -> str:
-        """The command that scores a file of outputs against one of references."""
-        files = dict(zip(self.flags, (outputs, references), strict=True))
-        known = self.target_lang in paper_style_languages() or name_of_code(self.target_lang)
-        return command_line(self.program, **files, target_lang=self.target_lang if known else None)
+def score_outputs(problem: Problem, outputs: list[str], references: list[str]) -> Results:
+    """Scores decoded outputs by each of a problem's metrics of them."""
+    return {
+        metric.name: metric.score(outputs, references, problem.target_lang)
+        for metric in _output_metrics(problem)
+        if metric.score
+    }
 
 
-def metric_for(problem: Problem) -> Metric | None:
-    """The metric of a problem's outputs; `None` if they have none."""
-    names = problem.eval_metrics()
-    if "bleu" in names:
-        return _bleu_of(getattr(problem, "target_lang", ""))
-    return F1 if "f1" in names else None
+def report(results: Results, where: str) -> str:
+    """The main score in a line, and in another how it was computed, the other scores, and remarks."""
+    (name, main), *others = results.items()
+    scores = (f"{title_of(other)} {result.score:.2f}" for other, result in others)
+    details = "; ".join(filter(None, [main.signature, *scores, main.note]))
+    return f"{title_of(name)} {main.score:.2f} on {where}\n{details}"
 
 
-def score_names(problem: Problem) -> tuple[str, ...]:
-    """The names of all scores on a split: a problem's metrics, and chrF beside BLEU."""
-    names = problem.eval_metrics()
-    return (*names, "chrf") if "bleu" in names else names
+def scoring_command(problem: Problem, outputs: Path, references: str = "REFERENCE") -> str:
+    """The command that scores a file of outputs against one of references; empty where there is none."""
+    main, language = main_metric(problem), problem.target_lang
+    if not (main and main.program):
+        return ""
+    files = dict(zip(main.flags, (outputs, references), strict=True))
+    known = language in paper_style_languages() or name_of_code(language)
+    return str(CommandLine(main.program, **files, target_lang=language if known else None))
 
 
 def tokenizer_setting(problem: Problem) -> dict[str, str]:
     """Names BLEU's tokenizer, for fingerprints of scores; empty for 13a."""
-    if "bleu" not in problem.eval_metrics():
+    if not problem.targets_are_text:
         return {}
-    name = name_of_code(getattr(problem, "target_lang", ""))
-    if getattr(problem, "lines_have_tags", False) and not name:
+    name = name_of_code(problem.target_lang)
+    if problem.lines_have_tags and not name:
         name = "by script"
     return {"tokenizer": name} if name not in ("", DEFAULT) else {}
 
 
-def _bleu_of(target_lang: str) -> Metric:
-    def score(outputs: Sequence[str], references: Sequence[str]) -> MetricResult:
-        bleu = sacrebleu_score(list(outputs), list(references), target_lang=target_lang)
-        chrf = chrf_score(list(outputs), list(references)).score
-        parts = [bleu.signature, f"chrF2 {chrf:.2f}", bleu.note]
-        return MetricResult(bleu.score, "; ".join(filter(None, parts)), chrf)
-
-    compare = partial(compare_bleu, target_lang=target_lang)
-    return Metric("bleu", "BLEU", score, compare, "t2t-bleu", ("translation", "reference"), target_lang)
-
-
-def _f1(outputs: Sequence[str], references: Sequence[str]) -> MetricResult:
-    from t2t_revival.evaluation.parseval import score_corpus
-    from t2t_revival.parsing.trees import parse, parse_output
-
-    counts = score_corpus(map(parse, references), map(parse_output, outputs)).overall
-    errors = f"; without a tree, not counted: {counts.errors}" if counts.errors else ""
-    return MetricResult(
-        counts.f1,
-        f"precision {counts.precision:.2f}, recall {counts.recall:.2f}, "
-        f"exact match {counts.exact_match:.2f}, by EVALB's rules and COLLINS.prm{errors}",
-    )
-
-
-F1 = Metric("f1", "F1", _f1, compare_f1, "t2t-parseval", ("predicted", "gold"))
+def _output_metrics(problem: Problem) -> list[Metric]:
+    names = problem.eval_metrics()
+    return [metric for metric in METRICS if metric.outputs and metric.name in names]
 
 
 class SplitFiles(NamedTuple):
@@ -161,14 +109,14 @@ class SplitFiles(NamedTuple):
 
 def decode_split(
     translator: Translator,
-    problem: Text2TextProblem,
+    problem: Problem,
     split: str,
     pairs: list[tuple[str, str]],
     files: SplitFiles,
     first_line: int = 1,
     on_progress: OnProgress | None = None,
     on_note: OnNote = ignore_note,
-) -> tuple[list[str], MetricResult | None]:
+) -> tuple[list[str], Results]:
     """Decodes pairs of a split, and writes outputs, inputs and references.
 
     Args:
@@ -182,8 +130,7 @@ def decode_split(
         on_note: called with each line for people.
 
     Returns:
-        The best output of each input, and BLEU or F1; `None` where the problem has no such metric, or there
-        are no pairs.
+        The best output of each input, and its scores such as BLEU or F1; none where there are no pairs.
 
     Raises:
         T2TError: as `translate_lines`, or a file cannot be written.
@@ -204,6 +151,4 @@ def decode_split(
             with buffered_write(path) as file:
                 file.write(to_bytes(lines))
     outputs = [found[0].text for found in translations]
-    metric = metric_for(problem)
-    result = metric.score(outputs, references) if metric and pairs else None
-    return outputs, result
+    return outputs, score_outputs(problem, outputs, references) if pairs else {}

@@ -19,7 +19,6 @@ from t2t_revival.errors import LineError, T2TError
 from t2t_revival.evaluation.bleu_tuning import Table, Tuned, bleu_statistics, tune
 from t2t_revival.evaluation.nbest import NBest
 from t2t_revival.model_folder import ModelFolder
-from t2t_revival.problems.text_problems import Text2TextProblem
 from t2t_revival.utils import checked_json
 
 if TYPE_CHECKING:
@@ -112,9 +111,9 @@ def _is_reverse(problem: str, lists: str, folder: Path) -> bool:
 
 def _languages(name: str) -> tuple[str, str]:
     problem = registry.problem(name)
-    if not isinstance(problem, Text2TextProblem) or "bleu" not in problem.eval_metrics():
+    if not problem.targets_are_text:
         raise T2TError(f"problem {name}: n-best lists of translations are reranked, and it has other outputs")
-    return getattr(problem, "source_lang", ""), getattr(problem, "target_lang", "")
+    return problem.source_lang, problem.target_lang
 
 
 def log_probs(

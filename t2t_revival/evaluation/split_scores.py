@@ -13,18 +13,18 @@ import keras
 from keras import ops
 
 from t2t_revival.checkpoints.directory import restore_weights
-from t2t_revival.curve_files import OF_ALL_CORPORA
+from t2t_revival.curve_files import Scores
 from t2t_revival.data.evaluation_batches import EvaluationBatch, evaluation_batches
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.decoding.options import JAX, DecodeHParams
 from t2t_revival.decoding.preprocessor import Truncation
 from t2t_revival.decoding.translator import Translator
-from t2t_revival.evaluation.decoded import metric_for
+from t2t_revival.evaluation.decoded import main_metric, score_outputs
 from t2t_revival.hparams import HParams
+from t2t_revival.metrics.metric import metric_of
 from t2t_revival.model import Transformer
 from t2t_revival.model_folder import ModelFolder
-from t2t_revival.problems.text_problems import Text2TextProblem
-from t2t_revival.training.events import Scores
+from t2t_revival.problems.problem import Data
 from t2t_revival.utils.jax_program import JaxProgram
 
 
@@ -76,7 +76,7 @@ class TeacherForced:
 
 
 class SplitScores:
-    """Loss, perplexity and accuracy of a model, and BLEU with chrF, or F1, of what it decodes.
+    """Loss, perplexity and accuracy of a model, and scores such as BLEU or F1 of what it decodes.
 
     The split is read once, and graphs are traced for the model of the first call: all later calls must be of
     the same model, whose weights may have changed. At most `decoded_sentences`, evenly spread over the split
@@ -91,29 +91,28 @@ class SplitScores:
 
     def __init__(
         self,
-        problem: Text2TextProblem,
+        data: Data,
         split: str,
-        data_dir: Path,
         hparams: HParams,
         vocabularies: Vocabularies,
         options: DecodeHParams,
         decoded_sentences: int,
         num_parallel_batches: int = 1,
     ) -> None:
-        self._problem, self._vocabularies, self._options = problem, vocabularies, options
+        self._problem, self._vocabularies, self._options = data.problem, vocabularies, options
         self._max_length, self._num_parallel_batches = hparams.max_length, num_parallel_batches
         on_jax = keras.backend.backend() == JAX
         self._corpora = {
             name: (
-                evaluation_batches(corpus.shards(split, data_dir), hparams, fixed_shapes=on_jax),
-                sample(corpus, split, data_dir, decoded_sentences),
+                evaluation_batches(corpus.split(split), hparams, fixed_shapes=on_jax),
+                sample(corpus, split, decoded_sentences),
             )
-            for name, corpus in problem.corpora(split, data_dir).items()
+            for name, corpus in data.corpora(split).items()
         }
         self._scorers: tuple[TeacherForced, Translator] | None = None
 
     def __call__(self, model: Any) -> Scores:
-        """Computes the scores by name; BLEU, chrF and F1 range from 0 to 100."""
+        """Computes the scores by name; those of outputs, such as BLEU, range from 0 to 100."""
         return self.with_outputs(model)[0]
 
     def with_outputs(self, model: Any, decoder: Translator | None = None) -> tuple[Scores, list[str]]:
@@ -139,17 +138,14 @@ class SplitScores:
         all_outputs: list[str] = []
         for name, (batches, pairs) in self._corpora.items():
             scores[name] = teacher_forced(batches)
-            metric = metric_for(self._problem)
-            if not (pairs and metric):
+            if not (pairs and main_metric(self._problem)):
                 continue
             nbest = (decoder or translator).nbest(
                 [inputs for inputs, _ in pairs], 1, on_truncation=_ignore, preprocessed=True
             )
             outputs = [best[0].text for best in nbest]
-            result = metric.score(outputs, [target for _, target in pairs])
-            scores[name][metric.name] = result.score
-            if result.chrf is not None:
-                scores[name]["chrf"] = result.chrf
+            results = score_outputs(self._problem, outputs, [target for _, target in pairs])
+            scores[name] |= {metric: result.score for metric, result in results.items()}
             all_outputs += outputs
         return _mean(scores), all_outputs
 
@@ -167,9 +163,8 @@ class CheckpointScores:
     def __init__(
         self,
         folder: ModelFolder,
-        problem: Text2TextProblem,
+        data: Data,
         split: str,
-        data_dir: Path,
         decoded_sentences: int,
         num_parallel_batches: int = 1,
         load_decoder: Callable[[str], Translator] | None = None,
@@ -178,7 +173,7 @@ class CheckpointScores:
         options = DecodeHParams.parse("", folder.run.decode_hparams)
         hparams, vocabularies = folder.hparams, folder.vocabularies
         self._scores = SplitScores(
-            problem, split, data_dir, hparams, vocabularies, options, decoded_sentences, num_parallel_batches
+            data, split, hparams, vocabularies, options, decoded_sentences, num_parallel_batches
         )
         target_size = vocabularies.target_size
         self._model = Transformer(hparams, vocabularies.inputs.size, target_vocab_size=target_size)
@@ -196,13 +191,13 @@ class CheckpointScores:
         return self._scores.with_outputs(self._model, decoder)
 
 
-def sample(problem: Text2TextProblem, split: str, data_dir: Path, count: int) -> list[tuple[str, str]]:
+def sample(data: Data, split: str, count: int) -> list[tuple[str, str]]:
     """Samples at most `count` pairs, evenly spread over a split; of a mixture, as many from each corpus."""
     if count < 1:
         return []
     found = []
-    for corpus in problem.corpora(split, data_dir).values():
-        pairs = list(corpus.references(split, data_dir))
+    for corpus in data.corpora(split).values():
+        pairs = list(corpus.references(split))
         found += pairs[:: max(1, -(-len(pairs) // count))]
     return found
 
@@ -216,7 +211,7 @@ def _mean(scores: dict[str, Scores]) -> Scores:
         for name in next(iter(scores.values()))
     }
     means["perplexity"] = perplexity(means["loss"])
-    each = (name for name in means if name not in OF_ALL_CORPORA)
+    each = (name for name in means if metric_of(name).of_each_corpus)
     return means | {f"{name}/{corpus}": scores[corpus][name] for name in each for corpus in scores}
 
 

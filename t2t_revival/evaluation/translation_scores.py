@@ -8,14 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from t2t_revival.errors import T2TError
-from t2t_revival.evaluation.bleu import Bleu, read_lines, sacrebleu_score
+from t2t_revival.metrics.bleu import CorpusScore, read_lines, sacrebleu_score
 from t2t_revival.utils.files import atomic_write
 from t2t_revival.utils.score_events import ScoreEvents
 
 NAME = re.compile(r"[^.].*-(\d+)")
 LOWERCASE = {"BLEU_uncased": True, "BLEU_cased": False}  # T2T's tags
 LAST_STEP = "last_evaluated_step"
-ScoresByTag = dict[str, Bleu]
+ScoresByTag = dict[str, CorpusScore]
 
 
 @dataclass(frozen=True, order=True)

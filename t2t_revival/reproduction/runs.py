@@ -14,7 +14,6 @@ from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.problems.problem import DEV, TEST
-from t2t_revival.problems.text_problems import Text2TextProblem
 from t2t_revival.reproduction.scales import Scale
 from t2t_revival.utils.files import text_lines
 
@@ -125,15 +124,16 @@ class Runs:
         for name, expected in dataclasses.asdict(hparams).items():
             if (value := getattr(trained, name)) != expected:
                 raise T2TError(f"{output_dir} was trained with {name}={value}, not {expected}: {NEW_FOLDER}")
-        data = text_problem(problem)
-        if not data.has_data(self.data_dir):
+        known = registry.problem(problem)
+        if not known.has_data(self.data_dir):
             return
-        if data.vocabulary(self.data_dir).fingerprint != ModelFolder(output_dir).run.fingerprint:
+        data = known.open(self.data_dir)
+        if data.vocabularies.inputs.fingerprint != ModelFolder(output_dir).run.fingerprint:
             raise T2TError(
                 f"{output_dir} was trained with another vocabulary than {self.data_dir} has: {NEW_FOLDER}"
             )
         evaluations = curve_files.read_segments(output_dir, curve_files.DEV, "perplexity")
-        dev = data.data_fingerprint(DEV, self.data_dir)
+        dev = data.fingerprint(DEV)
         if evaluations and evaluations[-1].measured_on != dev:
             raise T2TError(
                 f"{output_dir} was evaluated on another dev split than {self.data_dir} has: {NEW_FOLDER}"
@@ -149,7 +149,7 @@ class Runs:
 
     def test_split(self, problem: str) -> str:
         """Returns the split for final scores: test, or dev where the data has no test split."""
-        return TEST if TEST in text_problem(problem).metadata(self.data_dir).splits else DEV
+        return TEST if TEST in registry.problem(problem).open(self.data_dir).metadata.splits else DEV
 
     def decode(self, output_dir: Path, split: str, average: bool, beam_size: int | None = None) -> Decoded:
         """Decodes a split with the last checkpoint of a complete training, unless that is done.
@@ -202,18 +202,6 @@ class Decoded:
         """Returns outputs and references."""
         outputs, references = self.outputs.read_bytes(), self.references.read_bytes()
         return text_lines(outputs, str(self.outputs)), text_lines(references, str(self.references))
-
-
-def text_problem(name: str) -> Text2TextProblem:
-    """Returns a registered text-to-text problem.
-
-    Raises:
-        T2TError: the problem is of another kind.
-    """
-    problem = registry.problem(name)
-    if not isinstance(problem, Text2TextProblem):
-        raise T2TError(f"{name} is not a text-to-text problem")
-    return problem
 
 
 def dev_perplexity(output_dir: Path) -> float:

@@ -14,12 +14,12 @@ from t2t_revival.checkpoints.directory import Checkpoint, Unusable, ignored_chec
 from t2t_revival.checkpoints.file import load
 from t2t_revival.checkpoints.selection import select_checkpoint, taking_next
 from t2t_revival.errors import T2TError, did_you_mean
-from t2t_revival.evaluation.bleu import sacrebleu_score
-from t2t_revival.evaluation.checkpoint_scores import settings_fingerprint
+from t2t_revival.evaluation.checkpoint_evaluation import settings_fingerprint
 from t2t_revival.hparams import HParams
+from t2t_revival.metrics.bleu import sacrebleu_score
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.reproduction.result_table import Cell, ResultTable
-from t2t_revival.reproduction.runs import Decoded, Runs, text_problem
+from t2t_revival.reproduction.runs import Decoded, Runs
 from t2t_revival.reproduction.training_flops import (
     counted_flops,
     device_name,
@@ -129,7 +129,7 @@ def make_table(
 
 
 def _is_finished(runs: Runs, problem: str, model: str) -> bool:
-    if not text_problem(problem).has_data(runs.data_dir):
+    if not registry.problem(problem).has_data(runs.data_dir):
         return False
     changes = CHANGES.get((problem, model), "")
     return runs.is_finished(model, problem, runs.test_split(problem), average=True, changes=changes)
@@ -195,7 +195,7 @@ def _run_row(
     by_time = flops_by_time(hours, devices, rate)
     name = f"{output_dir.name}: {run.problem}, {run.hparams_set}"
     length = [checkpoint.step, seen.target_tokens, hours]
-    target_lang = getattr(registry.problem(run.problem), "target_lang", "")
+    target_lang = registry.problem(run.problem).target_lang
     bleu = round(sacrebleu_score(*decoded.lines(), target_lang=target_lang).score, 2)
     return [name, *[None] * 4, by_time, counted, counted / by_time, *length, bleu, decoded.split]
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from t2t_revival import registry
 from t2t_revival.errors import T2TError, did_you_mean
-from t2t_revival.evaluation import significance
-from t2t_revival.evaluation.significance import Compared
+from t2t_revival.metrics import significance
+from t2t_revival.metrics.significance import Compared
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.problems.problem import DEV
 from t2t_revival.reproduction.result_table import Cell, ResultTable, draw_dots

@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from t2t_revival import registry
-from t2t_revival.evaluation.decoded import metric_for
+from t2t_revival.evaluation.decoded import score_outputs
 from t2t_revival.reproduction.result_table import Cell, ResultTable, draw_dots
-from t2t_revival.reproduction.runs import Runs, text_problem
+from t2t_revival.reproduction.runs import Runs
 
 ALONE, SEMI = "parse_wsj", "parse_wsj_semi"
 PAPER: Sequence[tuple[str, str, float, str | None]] = (  # F1 on section 23, and the problem trained here
@@ -72,13 +72,11 @@ def _train_and_score(
     hparams = registry.hparams(hparams_set, overrides)
     trainer_flags = {"hparams": overrides} if overrides else {}
     output_dir = runs.train(name, hparams_set, hparams_set, hparams, trainer_flags)
-    metric = metric_for(text_problem(name))
-    assert metric
     split = runs.test_split(name)
     decoded = runs.decode(output_dir, split, average=True, beam_size=runs.scale.parsing_beam)
     outputs, references = decoded.lines()
-    score = metric.score(outputs, references).score
-    return f"{score:.1f}", f"{hparams_set}, {len(references):,} sentences of {split}"
+    (score,) = score_outputs(registry.problem(name), outputs, references).values()
+    return f"{score.score:.1f}", f"{hparams_set}, {len(references):,} sentences of {split}"
 
 
 def draw(table: ResultTable, path: Path) -> None:

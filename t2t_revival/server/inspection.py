@@ -13,7 +13,8 @@ from t2t_revival.data.tags import tagged
 from t2t_revival.data.vocabulary.spans import Span
 from t2t_revival.decoding.model_tags import check_tag, known_tags
 from t2t_revival.errors import T2TError
-from t2t_revival.evaluation.checkpoint_scores import dev_score
+from t2t_revival.evaluation.checkpoint_evaluation import dev_score, drawn_score
+from t2t_revival.metrics.metric import title_of
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.server.requests import RequestBody
 from t2t_revival.server.translate import Options, Text
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from t2t_revival.server.service import Limits
     from t2t_revival.server.versions import ServedModel
 
-SCORES = {"bleu": "BLEU", "f1": "F1", "chrf": "chrF"}  # by columns of the curve, the first of which is drawn
 MAX_POINTS = 300  # of a curve
 
 
@@ -211,14 +211,17 @@ class Inspector:
         """The training, as its folder describes it when first asked."""
         assert self.translator.checkpoint
         rows = read_curve(self._folder.path, DEV)
-        metric = next((name for name in SCORES if any(name in row for row in rows)), "")
+        try:
+            metric = drawn_score(self._folder.path, rows)
+        except T2TError:  # best.json is corrupt
+            metric = ""
         return Training(
             problem=self._folder.run.problem,
             hparams_set=self._folder.run.hparams_set,
             step=self.translator.checkpoint.step,
             parameters=self.translator.model.count_params(),
             score=self._score(),
-            metric=SCORES.get(metric, ""),
+            metric=title_of(metric),
             curves={"loss": _curve(rows, "loss"), "score": _curve(rows, metric)},
         )
 
@@ -229,7 +232,7 @@ class Inspector:
             found = dev_score(self._folder.path, self.translator.checkpoint.path)
         except (T2TError, OSError):
             return None
-        return Score(name=SCORES.get(found[0], found[0]), value=found[1]) if found else None
+        return Score(name=title_of(found[0]), value=found[1]) if found else None
 
     def _tagged(self, asked: ExplainRequest) -> str:
         check_tag(asked.tag, self.translator.vocabularies, self.translator.problem)

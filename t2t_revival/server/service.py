@@ -31,7 +31,7 @@ from t2t_revival.serving.signatures import WITH_OPTIONS
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.lexical_constraints import LineConstraints
-    from t2t_revival.problems.text_problems import Text2TextProblem
+    from t2t_revival.problems.problem import Problem
     from t2t_revival.server.versions import LoadedModel, ServedModel
 
 Result = TypeVar("Result")
@@ -269,7 +269,7 @@ class Service:
             raise RequestError("split_sentences is for outputs that are text: leave it out")
         tags = leading_tags(lines) if "tag" in model.signature_defs[WITH_OPTIONS].inputs else []
         tags += [options.tag] if options.tag else []
-        language = getattr(served.problem, "source_lang", "en")
+        language = (served.problem.source_lang if served.problem else "") or "en"
         texts = tagged(lines, options.tag)
         paragraphs = await asyncio.to_thread(lambda: [split(text, language, tags) for text in texts])
 
@@ -422,7 +422,7 @@ class Service:
             self.metrics.latency.labels(name, method).observe(time.monotonic() - started)
 
 
-async def _converted(problem: Text2TextProblem | None, convert: Callable[[], Result]) -> Result:
+async def _converted(problem: Problem | None, convert: Callable[[], Result]) -> Result:
     """Calls a function, for a parser in a thread."""
     if problem is None or problem.targets_are_text:
         return convert()

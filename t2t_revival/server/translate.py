@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef
 
     from t2t_revival.decoding.paragraphs import Paragraph
-    from t2t_revival.problems.text_problems import Text2TextProblem
+    from t2t_revival.problems.problem import Problem
 
 Text = Annotated[str, AfterValidator(lambda text: text.encode("utf-8", "replace").decode())]  # always UTF-8
 Phrase = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
@@ -183,7 +183,7 @@ class TranslateAnswer(BaseModel):
 
 
 def translations(
-    lines: Sequence[str], found: Columns, problem: Text2TextProblem | None = None
+    lines: Sequence[str], found: Columns, problem: Problem | None = None
 ) -> Iterator[Translation]:
     """Yields the translation of each line; of a parser, trees over the line's words."""
     rows = zip(lines, found["outputs"], found["scores"], found["truncated"], strict=True)
@@ -209,5 +209,5 @@ def joined(paragraph: Paragraph, parts: Sequence[Translation]) -> Translation:
     return Translation(text=text, score=round(sum(part.score for part in parts), 6), truncated=truncated)
 
 
-def _finished(line: str, output: str, problem: Text2TextProblem | None) -> str:
+def _finished(line: str, output: str, problem: Problem | None) -> str:
     return problem.postprocess(line, output).text if problem and not is_blank(line) else output

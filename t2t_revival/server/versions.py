@@ -20,7 +20,7 @@ from t2t_revival.serving.signatures import DEFAULT
 if TYPE_CHECKING:
     from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef
 
-    from t2t_revival.problems.text_problems import Text2TextProblem
+    from t2t_revival.problems.problem import Problem
     from t2t_revival.server.inspection import Inspector
 
 LOOK_SECS = 1.0  # between two looks at a folder
@@ -101,7 +101,7 @@ class ServedModel:
     keep: int = 1
     say: Callable[[str], None] = print
     prepare: Callable[[ServedModel], None] | None = None
-    problem: Text2TextProblem | None = None
+    problem: Problem | None = None
     inspector: Inspector | None = None
     versions: dict[int, Version] = field(default_factory=dict)
     is_warm: bool = True

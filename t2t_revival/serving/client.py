@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 from urllib.parse import quote
 
 import requests
@@ -15,6 +15,7 @@ from requests.adapters import HTTPAdapter
 from urllib3.exceptions import ConnectTimeoutError, MaxRetryError, NewConnectionError, ReadTimeoutError
 from urllib3.util import Retry
 
+from t2t_revival.decoding.outputs import Translation
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.signatures import (
     DEFAULT,
@@ -29,7 +30,6 @@ from t2t_revival.serving.signatures import (
 from t2t_revival.utils.texts import texts_of
 
 if TYPE_CHECKING:
-    from t2t_revival.decoding.details import Details
     from t2t_revival.decoding.lexical_constraints import LineConstraints
     from t2t_revival.decoding.options import DecodeHParams
 
@@ -56,27 +56,6 @@ NODES = re.compile(
 )
 
 
-class Output(NamedTuple):
-    """One output of a line.
-
-    Attributes:
-        text: without a line end.
-        score: log-probability / length penalty, 0 for the output of an empty input.
-        repaired: whether the model's output was not what the problem asks for, such as half a tree.
-        truncated: whether the line was longer than the model's inputs, so that its end is missing.
-        details: of its words and tokens, if they were asked for.
-        missing: see `decoding.outputs.Translation`, as for `present`.
-    """
-
-    text: str
-    score: float
-    repaired: bool = False
-    truncated: bool = False
-    details: Details | None = None
-    missing: tuple[str, ...] = ()
-    present: tuple[str, ...] = ()
-
-
 class Model(Protocol):
     """An exported model, on a server or in this process."""
 
@@ -97,7 +76,7 @@ def query(
     batch_size: int = BATCH_SIZE,
     filled: bool = False,
     constraints: Sequence[LineConstraints] | None = None,
-) -> list[list[Output]]:
+) -> list[list[Translation]]:
     """Returns the outputs of each line, best first; at least one.
 
     Args:
@@ -297,7 +276,7 @@ def _request(
     return signature, {"inputs": lines, **option_inputs(options, len(lines)), **own}
 
 
-def _outputs(response: Mapping[str, Any], lines: int, where: str) -> list[list[Output]]:
+def _outputs(response: Mapping[str, Any], lines: int, where: str) -> list[list[Translation]]:
     """Converts "outputs" and "scores", both [batch, n], and "truncated"; padding's score becomes -inf."""
     texts, scores, truncated = (response.get(name, "") for name in ("outputs", "scores", "truncated"))
     tables = _is_table(texts, (str, bytes)) and _is_table(scores, (int, float))
@@ -310,7 +289,7 @@ def _outputs(response: Mapping[str, Any], lines: int, where: str) -> list[list[O
         )
     results = [
         [
-            Output(text_of(text), score if score > NO_OUTPUT else -math.inf, truncated=bool(cut))
+            Translation(text_of(text), score if score > NO_OUTPUT else -math.inf, truncated=bool(cut))
             for text, score in zip(*row, strict=True)
         ]
         for *row, cut in zip(texts, scores, truncated, strict=True)

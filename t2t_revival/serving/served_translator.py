@@ -6,23 +6,24 @@ import dataclasses
 import math
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from t2t_revival.data.tags import tagged
 from t2t_revival.decoding.options import GUARDS, DecodeHParams
+from t2t_revival.decoding.outputs import Translation
 from t2t_revival.decoding.paragraphs import Paragraph, halve, leading_tags, split
 from t2t_revival.decoding.resumable import digest
 from t2t_revival.errors import T2TError
 from t2t_revival.serving import client
-from t2t_revival.serving.client import Model, Output, query
+from t2t_revival.serving.client import Model, query
 from t2t_revival.utils.blank import is_blank
 from t2t_revival.utils.texts import texts_of
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.lexical_constraints import LineConstraints
     from t2t_revival.decoding.outputs import OrderedOutput, ResultFormat
-    from t2t_revival.problems.text_problems import Text2TextProblem
+    from t2t_revival.problems.problem import Problem
 
 # Settings that a request may have.
 SEARCH = re.compile(r"\b(beam_size|alpha|extra_length|return_beams|shortlist|sampling_\w+|random_seed)\s*=")
@@ -43,7 +44,7 @@ class ServedOptions:
         usual: the search settings of requests that must have some, as those with constraints must.
     """
 
-    problem: Text2TextProblem | None = None
+    problem: Problem | None = None
     search: DecodeHParams | None = None
     tokenized: bool = False
     scores: bool = False
@@ -55,10 +56,10 @@ class ServedOptions:
     @property
     def language(self) -> str:
         """The language of the lines, for `split`; English where the problem does not tell."""
-        return getattr(self.problem, "source_lang", "en")
+        return (self.problem.source_lang if self.problem else "") or "en"
 
     @classmethod
-    def parse(cls, text: str, problem: Text2TextProblem | None) -> ServedOptions:
+    def parse(cls, text: str, problem: Problem | None) -> ServedOptions:
         """Parses `--decode_hparams`; where it has a setting of the search, the others are the problem's.
 
         Raises:
@@ -111,7 +112,7 @@ class ServedTranslator:
         batch_size: int = client.BATCH_SIZE,
         constraints: Sequence[LineConstraints | None] | None = None,
         first_line: int = 1,
-    ) -> list[list[Output]]:
+    ) -> list[list[Translation]]:
         """Translates lines, or a single string, by one request, or two where some have constraints.
 
         See `client.query`. Sentences take requests of `batch_size`.
@@ -144,9 +145,9 @@ class ServedTranslator:
         outputs = iter(self._best(texts, tags, batch_size))
         return [[_joined(one, [next(outputs) for _ in one.segments])] for one in paragraphs]
 
-    def _best(self, texts: Sequence[str], tags: Sequence[str], batch_size: int) -> list[Output]:
+    def _best(self, texts: Sequence[str], tags: Sequence[str], batch_size: int) -> list[Translation]:
         """Returns the best output of each text; one that is too long is translated in parts."""
-        best: list[Output] = []
+        best: list[Translation] = []
         for start in range(0, len(texts), batch_size):
             best += (outputs[0] for outputs in self._nbest(texts[start : start + batch_size], False))
         for place, text in enumerate(texts):
@@ -161,14 +162,14 @@ class ServedTranslator:
         filled: bool,
         constraints: Sequence[LineConstraints | None],
         first_line: int,
-    ) -> list[list[Output]]:
+    ) -> list[list[Translation]]:
         """Translates lines of which some have constraints; the others as without."""
         from t2t_revival.decoding.constrained_lines import checked
         from t2t_revival.decoding.preprocessor import check_constrainable
 
         check_constrainable(self.options.usual, self.options.problem)
         all_checked = [one and checked(one, first_line + place) for place, one in enumerate(constraints)]
-        found: dict[int, list[Output]] = {}
+        found: dict[int, list[Translation]] = {}
         bound = {place: one for place, one in enumerate(all_checked) if one}
         free = [place for place in range(len(lines)) if place not in bound]
         if free:
@@ -177,14 +178,14 @@ class ServedTranslator:
         for place, outputs in zip(bound, self._nbest(texts, filled, own), strict=True):
             one = bound[place]
             found[place] = [
-                output._replace(missing=one.missing(output.text), present=one.present(output.text))
+                replace(output, missing=one.missing(output.text), present=one.present(output.text))
                 for output in outputs
             ]
         return [found[place] for place in range(len(lines))]
 
     def _nbest(
         self, lines: Sequence[str], filled: bool, constraints: Sequence[LineConstraints] | None = None
-    ) -> list[list[Output]]:
+    ) -> list[list[Translation]]:
         problem, options = self.options.problem, self.options
         search = options.usual if constraints else options.search
         inputs = tagged(lines, options.tag)
@@ -199,7 +200,7 @@ class ServedTranslator:
         own = [problem.preprocess(line, options.tokenized) for line in lines] if problem else lines
         return self._detailed(own, results)
 
-    def _detailed(self, lines: Sequence[str], results: list[list[Output]]) -> list[list[Output]]:
+    def _detailed(self, lines: Sequence[str], results: list[list[Translation]]) -> list[list[Translation]]:
         """Adds details to outputs, by one more request."""
         from t2t_revival.serving.details import query_details
 
@@ -214,7 +215,7 @@ class ServedTranslator:
         found = iter(query_details(self.model, pairs, options.alternatives, bool(options.alignments), tag))
         return [
             [
-                output._replace(details=next(found))
+                replace(output, details=next(found))
                 if not is_blank(line) and math.isfinite(output.score)
                 else output
                 for output in outputs
@@ -227,12 +228,12 @@ class ServedTranslator:
         lines: list[str],
         model_name: str | None,
         batch_size: int,
-        output: OrderedOutput[list[Output]],
-        form: ResultFormat[list[Output]],
+        output: OrderedOutput[list[Translation]],
+        form: ResultFormat[list[Translation]],
         filled: bool = False,
         on_progress: Callable[[int, int], None] | None = None,
         constraints: Sequence[LineConstraints] | None = None,
-    ) -> list[Output]:
+    ) -> list[Translation]:
         """Translates lines by requests of `batch_size`; returns the best output of each.
 
         Args:
@@ -265,12 +266,12 @@ class ServedTranslator:
                 on_progress(len(done), len(lines))
         return [done[number][0] for number in range(len(lines))]
 
-    def _finish(self, inputs: str, output: Output) -> Output:
+    def _finish(self, inputs: str, output: Translation) -> Translation:
         problem = self.options.problem
         if problem is None or math.isinf(output.score):  # fewer outputs than for other lines
             return output
         text, repaired = problem.postprocess(inputs, output.text)
-        return output._replace(text=text, repaired=repaired)
+        return replace(output, text=text, repaired=repaired)
 
     def _origin(self, lines: list[str], model_name: str | None, batch_size: int) -> dict[str, Any]:
         """Everything that outputs depend on, except for the model that a server has at the time."""
@@ -295,10 +296,12 @@ def _constraints_of(values: Any, lines: int, first_line: int) -> list[LineConstr
     return constraints_of(values, lines, first_line)
 
 
-def _joined(paragraph: Paragraph, parts: list[Output]) -> Output:
+def _joined(paragraph: Paragraph, parts: list[Translation]) -> Translation:
     """Returns the output of a line whose sentences were translated."""
     if not parts:
-        return Output("", 0.0)
+        return Translation("", 0.0)
     text = paragraph.join([part.text for part in parts])
     score = sum(part.score for part in parts)
-    return Output(text, score, any(part.repaired for part in parts), any(part.truncated for part in parts))
+    return Translation(
+        text, score, any(part.repaired for part in parts), any(part.truncated for part in parts)
+    )

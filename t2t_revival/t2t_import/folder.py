@@ -234,6 +234,7 @@ class T2TSettings:
         notes = [*_schedule(values, imported), *_batches(imported)]
         if steps := int(self.flags.get("train_steps") or values.get("train_steps") or 0):
             imported["train_steps"] = steps
+        imported["optimizer"] = HParams.optimizer
         if values.get("optimizer", "adam").lower() != "adam":
             notes.append(f"optimizer={values['optimizer']}: a resumed training uses Adam")
         try:

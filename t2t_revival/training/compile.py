@@ -9,7 +9,7 @@ from t2t_revival.checkpoints.directory import check_paths
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.training.model import TrainingTransformer
-from t2t_revival.training.optimizer import FusedAdam, LossScaledAdam, make_optimizer
+from t2t_revival.training.optimizer import make_optimizer
 from t2t_revival.utils.keras_config import check_usable
 
 PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
@@ -35,7 +35,7 @@ def build_model(
 
 
 def compile_model(model: TrainingTransformer, hparams: HParams, accumulate: int = 1) -> TrainingTransformer:
-    """Compiles a model with the optimizer of the weights that are trained; in float16, `LossScaledAdam`.
+    """Compiles a model with the optimizer of the weights that are trained; in float16, the loss is scaled.
 
     Args:
         model: compiled in place, and returned.
@@ -49,8 +49,8 @@ def compile_model(model: TrainingTransformer, hparams: HParams, accumulate: int 
         for weight in model.trainable_variables:
             weight.trainable = is_adapter(weight.path)
     freeze(model, hparams.freeze)
-    adam = LossScaledAdam if model.dtype_policy.name == "mixed_float16" else FusedAdam
-    model.compile(make_optimizer(hparams, accumulate, adam), auto_scale_loss=False)
+    scales_loss = model.dtype_policy.name == "mixed_float16"
+    model.compile(make_optimizer(hparams, accumulate, scales_loss), auto_scale_loss=False)
     model.optimizer.build(model.trainable_variables)
     check_paths(model)
     return model

@@ -7,14 +7,14 @@ output_dir/eval/events.*  scores of dev.csv by step
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 
 from t2t_revival.curve_files import DEV, TRAIN, cell, csv_path, drop_after
-from t2t_revival.errors import T2TError
 from t2t_revival.training.state import Seen
 from t2t_revival.utils.csv_table import CsvTable
+from t2t_revival.utils.files import writing
 from t2t_revival.utils.score_events import ScoreEvents
 
 EVENT_FOLDERS = {TRAIN: "", DEV: "eval"}
@@ -39,7 +39,7 @@ class Curves:
             drop_after(csv_path(output_dir, curve), start_step)
 
     def __enter__(self) -> Curves:
-        with self._translate_errors():
+        with self._writing():
             for curve, folder in EVENT_FOLDERS.items():
                 self._events[curve] = ScoreEvents(self._output_dir / folder)
         return self
@@ -55,21 +55,6 @@ class Curves:
         Raises:
             T2TError: it cannot be written.
         """
-        with self._translate_errors():
-            self._add(curve, step, seen, scores)
-
-    @contextmanager
-    def _translate_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise T2TError(
-                f"cannot write curves in {self._output_dir}: {error.strerror or error}; the checkpoints "
-                "there are untouched: fix that, and start the same command again"
-            ) from error
-
-    def _add(self, curve: str, step: int, seen: Seen, scores: dict[str, float]) -> None:
-        self._events[curve].add(step, time.time(), scores)
         row = {
             "step": step,
             "target_tokens": seen.target_tokens,
@@ -77,4 +62,10 @@ class Curves:
             **{name: cell(value) for name, value in scores.items()},
             **{name: label for name, label in self._labels.get(curve, {}).items() if label},
         }
-        CsvTable(csv_path(self._output_dir, curve)).append(row)
+        with self._writing():
+            self._events[curve].add(step, time.time(), scores)
+            CsvTable(csv_path(self._output_dir, curve)).append(row)
+
+    def _writing(self) -> AbstractContextManager[None]:
+        remedy = "the checkpoints there are untouched: fix that, and start the same command again"
+        return writing(f"curves in {self._output_dir}", remedy)

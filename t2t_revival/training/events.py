@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-Scores = dict[str, float]
+from t2t_revival.curve_files import Scores
+
 EARLY = "early stopping"  # a reason to end a training
 
 

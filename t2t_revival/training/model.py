@@ -94,21 +94,20 @@ class TrainingTransformer(Transformer):
         weight = self.hparams.guided_alignment_weight
         hidden, attention = zip(*parts, strict=True) if weight else (parts, ())
         sides = self._parts(y), self._parts(weights)
-        losses = [self._losses_of_part(*part) for part in zip(hidden, *sides, strict=True)]
+        losses = [
+            self.loss_sums(
+                ops.reshape(output, (-1, self.hparams.hidden_size)),  # [tokens, hidden]
+                ops.copy(self.softmax_embedding.embeddings),
+                ops.reshape(labels, (-1,)),
+                ops.reshape(token_weights, (-1,)),
+            )
+            for output, labels, token_weights in zip(hidden, *sides, strict=True)
+        ]
         loss = sum(smoothed for smoothed, _ in losses)
         if weight:
             triples = zip(attention, self._parts(x["alignments"]), sides[1], strict=True)
             loss += weight * sum(ops.sum(alignment_losses(*pair) * weights) for *pair, weights in triples)
         return loss * ops.where(ops.isfinite(loss), 1.0, math.nan), sum(plain for _, plain in losses)
-
-    def _losses_of_part(self, hidden: Any, labels: Any, weights: Any) -> tuple[Any, Any]:
-        """Returns the weighted sums of smoothed and of plain cross-entropy."""
-        return self.loss_sums(
-            ops.reshape(hidden, (-1, self.hparams.hidden_size)),  # [tokens, hidden]
-            ops.copy(self.softmax_embedding.embeddings),
-            ops.reshape(labels, (-1,)),
-            ops.reshape(weights, (-1,)),
-        )
 
     def _loss_sums(self, x: Any, embeddings: Any, labels: Any, weights: Any) -> tuple[Any, Any]:
         both = linear_cross_entropy(x, embeddings, labels, self.hparams.label_smoothing)

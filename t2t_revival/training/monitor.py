@@ -15,8 +15,9 @@ import numpy as np
 
 from t2t_revival.checkpoints import best
 from t2t_revival.checkpoints import directory as checkpoints
-from t2t_revival.curve_files import DEV, SMOOTHED, TRAIN, cell, comparable_rows, lower_is_better
+from t2t_revival.curve_files import DEV, SMOOTHED, TRAIN, Scores, cell, comparable_rows
 from t2t_revival.errors import T2TError
+from t2t_revival.metrics.metric import main_score, metric_of
 from t2t_revival.training.curves import Curves
 from t2t_revival.training.engines.engine import Engine
 from t2t_revival.training.events import (
@@ -26,12 +27,12 @@ from t2t_revival.training.events import (
     NoteEvent,
     OnEvent,
     SavedEvent,
-    Scores,
     StepEvent,
 )
 from t2t_revival.training.lora import merged
 from t2t_revival.training.model import TrainingTransformer
 from t2t_revival.training.run_config import AUTO, RunConfig
+from t2t_revival.training.schedule import learning_rate
 from t2t_revival.training.state import Fingerprints, Progress
 from t2t_revival.utils.signals import ending_signals, handling
 
@@ -152,7 +153,7 @@ class Monitor:
         scores = {
             "loss": loss,
             SMOOTHED: smoothed,
-            "learning_rate": float(self._model.optimizer.learning_rate_at(progress.step)),
+            "learning_rate": float(learning_rate(self._model.hparams, progress.step)),
             "tokens_per_second": (tokens - self._tokens) / max(now - self._reported_at, 1e-9),
         }
         seconds_left = None
@@ -235,7 +236,7 @@ class Monitor:
         config, step = self._config, self._progress.step
         score = config.best_score
         if score == AUTO:
-            score = next((name for name in ("bleu", "f1") if name in self.scores), "loss")
+            score = main_score(self.scores)
         self._measured("best_metric", score)
         rows = comparable_rows(config.output_dir, DEV, score, self._labels[DEV])
         values = {int(row["step"]): row[score] for row in rows} | {step: float(cell(self.scores[score]))}
@@ -265,9 +266,9 @@ def steps_without_better(rows: list[dict[str, float]], score: str, min_delta: fl
         score: such as "bleu".
         min_delta: least improvement that counts as better.
     """
-    best_value, best_step = math.inf, 0.0
+    best_rank, best_step = math.inf, 0.0
     for row in rows:
-        value = row[score] if lower_is_better(score) else -row[score]
-        if value < best_value - min_delta:
-            best_value, best_step = value, row["step"]
+        rank = metric_of(score).rank(row[score])
+        if rank < best_rank - min_delta:
+            best_rank, best_step = rank, row["step"]
     return rows[-1]["step"] - best_step if rows else 0.0

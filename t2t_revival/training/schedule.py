@@ -7,7 +7,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from t2t_revival import registry
+from t2t_revival import registration
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 
@@ -31,12 +31,12 @@ def learning_rate(hparams: HParams, step: Any) -> Any:
     """
     step = ops.cast(step, "float32")
     rate = ops.ones_like(step)
-    for factor in registry.schedule_factors(hparams.learning_rate_schedule):
+    for factor in registration.schedule_factors(hparams.learning_rate_schedule):
         rate = rate * _number(factor, factor(step, hparams), step)
     return rate
 
 
-def _number(factor: registry.ScheduleFactor, value: Any, step: Any) -> Any:
+def _number(factor: registration.ScheduleFactor, value: Any, step: Any) -> Any:
     """Casts the value of a factor to float32, and checks that it is a scalar or of the step's shape."""
     if value is None:
         raise T2TError(f"schedule factor {factor.__name__!r} returns None, not a number: add a return")

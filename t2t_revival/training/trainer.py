@@ -14,6 +14,7 @@ import numpy as np
 from t2t_revival.checkpoints import best
 from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.checkpoints.file import CorruptCheckpointError
+from t2t_revival.curve_files import Scores
 from t2t_revival.data.batching import TrainingBatches
 from t2t_revival.data.iterator_state import IteratorState
 from t2t_revival.data.records import SplitData
@@ -23,7 +24,7 @@ from t2t_revival.hparams import HParams
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.training.compile import build_model, compile_model
 from t2t_revival.training.engines.engine import Engine, accumulation
-from t2t_revival.training.events import EARLY, NoteEvent, OnEvent, Scores, ignore_event
+from t2t_revival.training.events import EARLY, NoteEvent, OnEvent, ignore_event
 from t2t_revival.training.model import TrainingTransformer
 from t2t_revival.training.monitor import Evaluate, Monitor
 from t2t_revival.training.run_config import RunConfig
@@ -119,9 +120,11 @@ class Trainer:
             model = new_model(data, hparams, config, accumulate, engine.replicas)
             engine.prepare(model)
         start, train = self._resume(model), data.fingerprints.train
-        scores_first = bool(engine.all_reduce_max(self._lacks_scores(start.step)))
+        folder, evaluates = ModelFolder(config.output_dir), bool(self.evaluate and engine.chief)
+        lacks_scores = folder.lacks_evaluation(start.step, hparams.train_steps, config.eval_frequency)
+        scores_first = bool(engine.all_reduce_max(evaluates and lacks_scores))
         if start.step >= hparams.train_steps and not scores_first:
-            raise ModelFolder(config.output_dir).nothing_left(start.step, hparams.train_steps)
+            raise folder.nothing_left(start.step, hparams.train_steps)
         is_other_data = start.was_trained_on_other_data(train)
         batches = TrainingBatches(
             data.shards,
@@ -211,13 +214,6 @@ class Trainer:
             return start
         path = output_dir / checkpoints.file_name(step)
         return TrainingState.from_meta(checkpoints.restore(model, path), path)
-
-    def _lacks_scores(self, step: int) -> bool:
-        """Returns whether this process must evaluate the checkpoint of a step before it trains."""
-        config = self.config
-        return bool(self.evaluate and self.engine.chief) and ModelFolder(config.output_dir).lacks_evaluation(
-            step, self.hparams.train_steps, config.eval_frequency
-        )
 
 
 def new_model(

@@ -75,8 +75,8 @@ class WarmStart:
         """
         other, where = self.folder.run.problem, f"--warm_start_from={self.folder.path}"
         if other != problem and other in registry.list_problems():
-            kinds = [registry.problem(name).eval_metrics() for name in (other, problem)]
-            if kinds[0] != kinds[1]:
+            kinds = {registry.problem(name).targets_are_text for name in (other, problem)}
+            if len(kinds) > 1:
                 raise T2TError(f"{where}: a model of {other} cannot become one of {problem}")
         before, now = self.folder.hparams.architecture(), hparams.architecture()
         differences = [

@@ -35,6 +35,38 @@ def variable_index(optimizer: keras.optimizers.Optimizer, variable: Any) -> int:
     return int(optimizer._get_variable_index(variable))
 
 
+def micro_batch_count(optimizer: keras.optimizers.Optimizer) -> Any:
+    """Returns the variable that counts micro-batches, of which `iterations` may be a part."""
+    return optimizer._iterations
+
+
+def trained_weights(optimizer: keras.optimizers.Optimizer) -> list[Any]:
+    """Returns the weights that an optimizer was built for; an attribute of it would make them its own."""
+    return list(optimizer._trainable_variables)
+
+
+def gradient_sums(optimizer: keras.optimizers.Optimizer) -> list[Any]:
+    """Returns the sums of the gradients of an update's micro-batches; an empty list where it has one."""
+    return list(optimizer._accumulated_gradients) if optimizer.gradient_accumulation_steps else []
+
+
+def adam_moments(optimizer: keras.optimizers.Adam, variable: Any) -> tuple[Any, Any]:
+    """Returns the moments of a variable's gradients, and of their squares."""
+    index = variable_index(optimizer, variable)
+    return optimizer._momentums[index], optimizer._velocities[index]
+
+
+class OwnUpdate(keras.optimizers.Optimizer):
+    """Base class, before one of Keras's optimizers, of one that makes its updates by itself."""
+
+    def update(self, gradients: Any, weights: Any) -> None:
+        """Applies the gradients of a micro-batch to weights; by default, as Keras does."""
+        super()._backend_apply_gradients(gradients, weights)
+
+    def _backend_apply_gradients(self, grads: Any, trainable_variables: Any) -> None:
+        self.update(grads, trainable_variables)
+
+
 def set_random_seed(seed: int) -> None:
     """Sets the seeds of Keras, Python and NumPy, without importing TensorFlow unless that is the backend.
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from t2t_revival.curve_files import DEV, TRAIN, Segment, read_segments
+from t2t_revival.curve_files import DEV, TRAIN, Segment, read_curve, read_segments
 from t2t_revival.errors import T2TError
-from t2t_revival.evaluation.checkpoint_scores import Evaluation
+from t2t_revival.evaluation.checkpoint_evaluation import Evaluation, drawn_score
+from t2t_revival.metrics.metric import metric_of, title_of
 from t2t_revival.visualization.png import png_figure
 
 FILE_NAME = "learning_curve.png"
 TRAIN_COLOUR, DEV_COLOUR, DECODED_COLOUR = "#7a9cc6", "#1f4e8c", "#c0562f"
 SIZE = (8, 4.5)  # inches
-DECODED = {"bleu": "BLEU", "f1": "F1"}  # scores of decoded outputs, and their labels
 
 
 def draw_learning_curve(output_dir: Path, title: str) -> Path:
@@ -37,19 +37,18 @@ def draw_learning_curve(output_dir: Path, title: str) -> Path:
         loss_axes.set_ylabel("loss (nats per target token)")
         loss_axes.set_title(title)
         loss_axes.grid(alpha=0.3)
-        for metric, name in DECODED.items():
-            if segments := read_segments(output_dir, DEV, metric):
-                axes = loss_axes.twinx()
-                axes.set_ylabel(name)
-                label = f"dev {name} (right axis)"
-                lines += _draw_segments(axes, segments, metric, "s", DECODED_COLOUR, label)
-                axes.set_ylim(bottom=max(axes.get_ylim()[0], 0.0))
+        if score := drawn_score(output_dir, read_curve(output_dir, DEV)):
+            axes = loss_axes.twinx()
+            axes.set_ylabel(title_of(score))
+            segments, label = read_segments(output_dir, DEV, score), f"dev {title_of(score)} (right axis)"
+            lines += _draw_segments(axes, segments, score, "s", DECODED_COLOUR, label)
+            axes.set_ylim(bottom=max(axes.get_ylim()[0], 0.0))
         figure.legend(handles=lines, loc="outside lower center", ncols=3, frameon=False, fontsize="small")
     return path
 
 
-def draw_evaluations(evaluations: list[Evaluation], path: Path, title: str) -> Path:
-    """Draws loss, and BLEU or F1, of each checkpoint against its step; averages are single points.
+def draw_evaluations(evaluations: list[Evaluation], path: Path, title: str, score: str = "") -> Path:
+    """Draws loss, and another score, of each checkpoint against its step; averages are single points.
 
     Returns the PNG file, which is `path`.
     """
@@ -59,10 +58,9 @@ def draw_evaluations(evaluations: list[Evaluation], path: Path, title: str) -> P
         axes.set_title(title)
         axes.grid(alpha=0.3)
         lines = _draw_scores(axes, evaluations, "loss", "loss (nats per target token)", "loss", DEV_COLOUR)
-        for metric, name in DECODED.items():
-            if any(metric in evaluation.scores for evaluation in evaluations):
-                label = f"{name} (right axis)"
-                lines += _draw_scores(axes.twinx(), evaluations, metric, name, label, DECODED_COLOUR)
+        if score:
+            label = f"{title_of(score)} (right axis)"
+            lines += _draw_scores(axes.twinx(), evaluations, score, title_of(score), label, DECODED_COLOUR)
         axes.legend(handles=lines, loc="center right", frameon=False)
     return path
 
@@ -95,7 +93,7 @@ def _draw_segments(
     for segment in segments:
         comparable = segment.measured_on == segments[-1].measured_on
         style = {"linestyle": "-", "alpha": 1.0} if comparable else {"linestyle": "--", "alpha": 0.5}
-        difference = "other settings" if score in DECODED else "other data"
+        difference = "other settings" if metric_of(score).outputs else "other data"
         name = label if comparable else f"{label}, {difference}"
         (lines[name],) = axes.plot(
             *_points(segment.rows, score), marker=marker, markersize=3, color=colour, label=name, **style

@@ -1,4 +1,4 @@
-"""Inputs of OpenNMT-tf and tensor2tensor in benchmarks/decode_speed.py; each itself where it is installed.
+"""Contestants of benchmarks/decode_speed.py: inputs of OpenNMT-tf and tensor2tensor; one that falls over.
 
 T2T_PYTHON and ONMT_PYTHON name interpreters that have them.
 """
@@ -7,6 +7,7 @@ import ast
 import os
 from pathlib import Path
 
+import decode_speed
 import keras
 import numpy as np
 import pytest
@@ -115,3 +116,27 @@ def test_a_peer_gives_the_same_greedy_outputs(tmp_path, peer, changes):
     expected = [translating.line_of(row).split() for row in greedy(model, sources, COMPARED).tolist()]
     assert len({tuple(ids) for ids in expected}) > 4
     assert [ids[:COMPARED] for ids in outputs] == expected
+
+
+FLAGS = ["--models=a=x,b=y", "--inputs=x", "--references=y"]
+
+
+class Falling:
+    """A contestant's process that answers a few times."""
+
+    def __init__(self, answers):
+        self.answers = answers
+
+    def watched(self, command):
+        if not self.answers:
+            raise decode_speed.ContestantError("ended with status -11")
+        self.answers -= 1
+        return {"command": command}
+
+
+def test_who_falls_over_is_left_out_and_the_others_go_on(capsys, tmp_path):
+    args = decode_speed.parse_flags(FLAGS)
+    competition = decode_speed.Competition({}, args, tmp_path, num_parallel_batches=1)
+    competition.processes = {"a": Falling(1), "b": Falling(9)}
+    assert [sorted(competition.round(number, "go 8")) for number in range(3)] == [["a", "b"], ["b"], ["b"]]
+    assert "a, go 8: dropped: ended with status -11" in capsys.readouterr().err

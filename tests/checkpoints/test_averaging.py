@@ -8,7 +8,7 @@ import pytest
 
 from t2t_revival import HParams, T2TError
 from t2t_revival.checkpoints import directory as checkpoints
-from t2t_revival.checkpoints.averaging import check_averages, moving_averages
+from t2t_revival.checkpoints.averaging import check_averages, sliding_averages
 from t2t_revival.checkpoints.file import trained_on
 from t2t_revival.data.vocabulary.text_encoder import fingerprint
 from t2t_revival.model_folder import ModelFolder, Run
@@ -42,7 +42,8 @@ def run(model_dir: Path, folder: Path, count: int) -> tuple[list, list, list]:
     damaged, gaps = [], []
     open_folder(folder, model_dir, count)
     found = checkpoints.list_checkpoints(model_dir)
-    return list(moving_averages(found, count, folder, damaged.append, gaps.append)), damaged, gaps
+    averages = list(sliding_averages(found, count, folder, damaged.append, gaps.append))
+    return averages, damaged, gaps
 
 
 def value(path: Path) -> float:
@@ -101,7 +102,7 @@ def test_averages_begin_again_where_the_training_data_changes(model_dir: Path, t
     def moving(mix_data: bool) -> list[int]:
         found = checkpoints.list_checkpoints(model_dir)
         told = lambda checkpoint, *data: changes.append((checkpoint.step, *data))  # noqa: E731
-        averages = moving_averages(found, 2, folder, pytest.fail, pytest.fail, told, mix_data)
+        averages = sliding_averages(found, 2, folder, pytest.fail, pytest.fail, told, mix_data)
         return [average.step for average in averages]
 
     assert moving(mix_data=False) == [2, 4, 6, 7]
@@ -138,7 +139,7 @@ def test_a_checkpoint_that_the_training_removed(model_dir: Path, tmp_path: Path)
                 (model_dir / "model.ckpt-2.npz").unlink()
             yield checkpoint
 
-    averages = list(moving_averages(found(), 2, folder, pytest.fail, gaps.append))
+    averages = list(sliding_averages(found(), 2, folder, pytest.fail, gaps.append))
     assert [average.step for average in averages] == [2, 4]
     assert [checkpoint.step for checkpoint in gaps] == [3]
 

@@ -4,6 +4,7 @@ import errno
 import os
 import zipfile
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -171,14 +172,14 @@ def test_average_of_different_models_is_refused(tmp_path: Path, name: str) -> No
     other = tmp_path / checkpoints.file_name(2)
     checkpoints.save(other, {name: np.zeros((4,), np.float32)}, {"step": 2})
     with pytest.raises(T2TError, match="different models"):
-        checkpoints.average(checkpoints.list_checkpoints(tmp_path), tmp_path)
+        checkpoints.write_average(checkpoints.list_checkpoints(tmp_path), tmp_path / "averaged")
 
 
 def test_no_training_goes_on_from_an_average(tmp_path: Path) -> None:
     write(tmp_path, 1)
-    averaged = checkpoints.average(checkpoints.list_checkpoints(tmp_path), tmp_path)
+    averaged = checkpoints.write_average(checkpoints.list_checkpoints(tmp_path), tmp_path / "averaged")
     with pytest.raises(T2TError, match="training cannot resume from an average"):
-        checkpoints.restore(None, averaged.path)
+        checkpoints.restore(None, averaged)
 
 
 def test_a_fingerprint_is_of_the_weights_alone(tmp_path: Path) -> None:
@@ -196,7 +197,7 @@ def damage(path: Path) -> None:
 def test_a_damaged_one_is_left_out_named_and_not_touched(tmp_path: Path) -> None:
     for step in (1, 2, 3):
         write(tmp_path, step)
-    checkpoints.average(checkpoints.list_checkpoints(tmp_path), tmp_path)
+    checkpoints.write_average(checkpoints.list_checkpoints(tmp_path), tmp_path / "averaged")
     paths = [tmp_path / "averaged" / "model.ckpt-3.npz", tmp_path / "model.ckpt-3.npz"]
     for path in paths:
         damage(path)
@@ -255,3 +256,15 @@ def test_what_is_set_aside_is_kept_and_not_listed(tmp_path: Path) -> None:
     assert not checkpoints.list_checkpoints(tmp_path)
     for name, value in zip(names, (1.0, 2.0), strict=True):
         assert checkpoints.load(tmp_path / name)[0]["model/transformer/w"][0, 0] == value
+
+
+def test_two_variables_of_one_path_are_refused() -> None:
+    optimizer = SimpleNamespace(moments=[Variable("adam/m", (3,)), Variable("adam/m", (3,))])
+    model = SimpleNamespace(variables=[Variable("transformer/w", (3,))] * 2, optimizer=optimizer)
+    with pytest.raises(T2TError, match="two variables have the path adam/m, and checkpoints keep one"):
+        checkpoints.check_paths(model)
+    optimizer.moments.pop()
+    checkpoints.check_paths(model)  # the weight is one, named twice
+    model.variables.append(Variable("transformer/w", (3,)))
+    with pytest.raises(T2TError, match="two variables have the path transformer/w"):
+        checkpoints.check_paths(model)

@@ -21,7 +21,7 @@ def run(tmp_path: Path) -> Path:
         write(tmp_path, step)
         keep_best(tmp_path, {1: 1.0, step: loss}, "loss", 1)
     checkpoints.prune(tmp_path, 2)
-    checkpoints.average(checkpoints.list_checkpoints(tmp_path)[:1], tmp_path)
+    checkpoints.write_average(checkpoints.list_checkpoints(tmp_path)[:1], tmp_path / "averaged")
     return tmp_path
 
 
@@ -51,7 +51,7 @@ def test_after_early_stopping_the_best_is_the_default(run: Path) -> None:
 
 def test_an_average_of_the_last_is_preferred_to_the_best(run: Path) -> None:
     mark_stopped_early(run)
-    checkpoints.average(checkpoints.list_checkpoints(run), run)
+    checkpoints.write_average(checkpoints.list_checkpoints(run), run / "averaged")
     assert select_checkpoint(run).path == run / "averaged" / "model.ckpt-3.npz"
 
 
@@ -81,7 +81,7 @@ def test_a_name_without_a_checkpoint(tmp_path: Path, name: str, expected: str) -
 
 
 def test_an_average_that_scored_worse_is_no_default(run: Path) -> None:
-    checkpoints.average(checkpoints.list_checkpoints(run), run)
+    checkpoints.write_average(checkpoints.list_checkpoints(run), run / "averaged")
     mark_average(run, 3, is_worse=True)
     assert select_checkpoint(run).path == run / "model.ckpt-3.npz"
     assert select_checkpoint(run, "average").path == run / "averaged" / "model.ckpt-3.npz"

@@ -66,7 +66,7 @@ def trained(tmp_path_factory):
             (corpus / f"{split}.{language}").write_text("\n".join(lines) + "\n", encoding="utf-8")
     problem = registry.problem("translate_ende", data_source=str(corpus), vocab_size=VOCAB)
     problem.generate_data(data)
-    vocabulary = problem.vocabulary(data)
+    vocabulary = problem.open(data).vocabularies.inputs
     name = vocabulary.path.name
     run = Run("translate_ende", "tiny", str(data), name, vocabulary.fingerprint, {"beam_size": 2})
     ModelFolder(root / "out").save(run, SMALL, vocabulary.path)

@@ -10,7 +10,7 @@ import pytest
 from sacrebleu.metrics import BLEU
 
 from t2t_revival.cli import bleu
-from t2t_revival.evaluation.bleu import chrf_score, paper_style_bleu, sacrebleu_score, t2t_bleu
+from t2t_revival.metrics.bleu import chrf_score, paper_style_bleu, sacrebleu_score, t2t_bleu
 
 TRANSLATIONS = ["Ein Hund läuft durch den Park.", "Zwei E-Bikes stehen vor dem Haus."]
 REFERENCES = ["Ein Hund läuft durch den grünen Park.", "Zwei E-Bikes stehen vor einem Haus."]

@@ -65,7 +65,7 @@ def test_an_edited_corpus_stops_both_commands_until_it_is_overwritten(flag, corp
         assert "by t2t-datagen with the same flags and --overwrite, or give another --data_dir" in line
     assert run(*common, "--vocab_size=300", "--overwrite") == 0
     assert run(*common) == 0
-    pairs = registry.problem("translate_ende").text("train", data)
+    pairs = registry.problem("translate_ende").open(data).text("train")
     assert all("Katze" in target for _, target in pairs)
     assert not (tmp_path / "out").exists()
 
@@ -147,7 +147,9 @@ def test_beam_makes_the_same_data(corpus, tmp_path, capsys):
 def test_the_runner_and_its_options_are_named_as_in_tfds(flags, runner, options, monkeypatch, capsys):
     asked = []
     monkeypatch.setattr(datagen, "_beam", lambda *given: asked.append((*given, logging.root.manager.disable)))
-    monkeypatch.setattr(problem_flags, "generate_data", lambda *_: (_ for _ in ()).throw(T2TError("stop")))
+    monkeypatch.setattr(
+        problem_flags.DataFlags, "generate_data", lambda *_: (_ for _ in ()).throw(T2TError("stop"))
+    )
     assert run("--problem=translate_ende", *flags) == 1
     assert asked == ([] if runner is None else [(runner, options, logging.WARNING)])
     assert logging.root.manager.disable == logging.NOTSET, "Beam's warnings alone are silenced"

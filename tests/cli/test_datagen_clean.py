@@ -4,7 +4,6 @@ import pytest
 
 from t2t_revival import registry
 from t2t_revival.cli import datagen, trainer
-from t2t_revival.hints import datagen_command
 from tests.cli.conftest import failure
 
 TABLE = """\
@@ -76,7 +75,7 @@ def test_the_data_of_the_other_direction_is_the_same(corpus, tmp_path, capsys):
 
 def test_proposed_commands_have_it(corpus, tmp_path, capsys):
     problem = registry.problem("translate_ende", data_source="sample", clean=True)
-    assert datagen_command(problem, tmp_path).endswith("--data_source=sample --clean")
+    assert str(problem.datagen_command(tmp_path)).endswith("--data_source=sample --clean")
     more = ["--clean", "--strategy=multi_worker", f"--output_dir={tmp_path / 'model'}", "--hparams_set=tiny"]
     assert failure(capsys, generate(corpus, tmp_path / "data", *more, command=trainer)).endswith(
         f"generate the data first: t2t-datagen --problem=translate_ende --data_dir={tmp_path / 'data'} "

@@ -1,6 +1,7 @@
-"""Files, splits and typed lines that t2t-decoder translates."""
+"""Files, splits and typed lines that t2t-decoder translates, and targets that it scores."""
 
 import io
+import math
 import os
 import re
 import shutil
@@ -11,6 +12,7 @@ import pytest
 
 from t2t_revival import Translator
 from t2t_revival.checkpoints import directory as checkpoints
+from t2t_revival.cli import decoder
 from t2t_revival.cli.support.tensorflow_setup import ONEDNN
 from tests.cli.decoder_command import DECODE, decode, run
 
@@ -68,7 +70,7 @@ def test_test_split(out, tmp_path, flag, capsys):
 
 @pytest.mark.slow
 def test_the_average_is_decoded_where_it_is_made(out, tmp_path, capsys):
-    checkpoints.average(checkpoints.list_checkpoints(out), out)
+    checkpoints.write_average(checkpoints.list_checkpoints(out), out / "averaged")
     (tmp_path / "in").write_text("the dog\n")
     assert decode(out, f"--decode_from_file={tmp_path / 'in'}") == 0
     assert "averaged/model.ckpt-7.npz (step 7, an average)" in capsys.readouterr().err
@@ -134,3 +136,36 @@ def test_typed_lines_are_translated_without_onednn(out):
     done = process("-m", "t2t_revival.cli.decoder", *flags, stdin="the dog\n")
     assert len(done.stdout.splitlines()) == 1
     assert "oneDNN custom operations are on" not in done.stderr
+
+
+def test_typed_lines_have_them_too_and_a_wrong_one_ends_nothing(out, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "stdin", io.StringIO("the dog\tder Hund\n \tder\nthe\n"))
+    flags = f"--output_dir={out}", "--decode_hparams=beam_size=3,extra_length=3", "--partial_targets"
+    assert decoder.main(["t2t-decoder", *flags, "--decode_interactive"]) == 0
+    captured = capsys.readouterr()
+    assert captured.out.startswith("der Hund")
+    assert captured.out.count("\n") == 2
+    assert "error: line 2: a prefix without a source" in captured.err
+
+
+PAIRS = "the dog\tder Hund\nsees 3 houses\t\nthe\tder Hund sieht\n"
+
+
+def score(out, *arguments):
+    return decoder.main(["t2t-decoder", f"--output_dir={out}", *map(str, arguments)])
+
+
+def test_a_number_for_each_line_and_what_they_are_worth_together(out, tmp_path, capsys):
+    (tmp_path / "pairs").write_text(PAIRS)
+    assert score(out, f"--score_file={tmp_path / 'pairs'}", f"--decode_to_file={tmp_path / 'o'}") == 0
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    numbers = [float(line) for line in (tmp_path / "o").read_text().splitlines()]
+    expected = Translator.load(out).score([tuple(line.split("\t")) for line in PAIRS.splitlines()])
+    assert numbers == pytest.approx([score.log_prob for score in expected], abs=1e-4)
+    tokens = sum(score.tokens for score in expected)
+    mean = sum(numbers) / tokens
+    assert f"log-probability {mean:.3f}" in captured.err
+    assert f"perplexity {math.exp(-mean):.1f}" in captured.err
+    assert f"({tokens} tokens of 3 targets, EOS counted)" in captured.err
+    assert f"next: paste {tmp_path / 'o'} {tmp_path / 'pairs'} | sort -g | head" in captured.err

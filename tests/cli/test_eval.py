@@ -12,7 +12,7 @@ from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.cli import eval as eval_command
 from t2t_revival.cli.support import command
 from t2t_revival.evaluation import split_scores
-from t2t_revival.evaluation.bleu import sacrebleu_score
+from t2t_revival.metrics.bleu import sacrebleu_score
 from t2t_revival.model_folder import ModelFolder, Run
 from tests.cli.conftest import failure
 
@@ -23,9 +23,7 @@ def scored(monkeypatch):
     names = []
 
     class Scores:
-        def __init__(
-            self, output_dir, problem, split, data_dir, decoded_sentences, num_parallel_batches, load_decoder
-        ):
+        def __init__(self, output_dir, data, split, decoded_sentences, num_parallel_batches, load_decoder):
             self.decoded = decoded_sentences
 
         def __call__(self, path):
@@ -69,7 +67,7 @@ def test_scores_are_those_of_the_model(out, capsys, write_checkpoint):
     vocabulary, hparams = ModelFolder(out).vocabularies.inputs, ModelFolder(out).hparams
     model = Transformer(hparams, vocabulary.size)
     checkpoints.restore_weights(model, out / "model.ckpt-9.npz")
-    pairs = list(registry.problem("translate_ende").references("dev", Run.load(out).data_dir))
+    pairs = list(registry.problem("translate_ende").open(Run.load(out).data_dir).references("dev"))
     log_probabilities, right = [], []
     for source, target in pairs:
         source_ids, target_ids = (np.array([[*vocabulary.encode(text), 1]]) for text in (source, target))
@@ -88,7 +86,7 @@ def test_scores_are_those_of_the_model(out, capsys, write_checkpoint):
 
 def test_table_picture_and_best(out, scored, capsys, write_checkpoint):
     write_checkpoint(out, 12)
-    checkpoints.average(checkpoints.list_checkpoints(out), out)
+    checkpoints.write_average(checkpoints.list_checkpoints(out), out / "averaged")
     assert run(out) == 0
     assert scored == ["out/model.ckpt-7.npz", "out/model.ckpt-12.npz", "averaged/model.ckpt-12.npz"]
     shown = capsys.readouterr()
@@ -121,7 +119,7 @@ def test_rows_are_kept_and_what_is_new_or_changed_is_scored(out, scored, capsys,
     assert run(out) == 0
     assert len(scored) == 2
     assert steps(capsys.readouterr().out) == [7, 8]
-    checkpoints.average(checkpoints.list_checkpoints(out), out)
+    checkpoints.write_average(checkpoints.list_checkpoints(out), out / "averaged")
     (out / "averaged" / "model.ckpt-8.npz").replace(out / "model.ckpt-8.npz")
     assert run(out) == 0
     assert scored[2:] == ["out/model.ckpt-8.npz"], "another model under the old name"
@@ -205,3 +203,26 @@ def test_one_checkpoint_or_a_folder_of_them(out, scored, tmp_path, capsys, write
     ]
     assert table(out)[0]["checkpoint"] == "../copy/model.ckpt-7.npz"
     assert f"--checkpoint={tmp_path / 'copy' / 'model.ckpt-9.npz'}" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("precision", ["bfloat16", "int8"])
+def test_each_checkpoint_is_decoded_in_the_precision_and_its_loss_is_in_float32(
+    out, precision, capsys, write_checkpoint
+):
+    write_checkpoint(out, 9)
+    command = ["t2t-eval", f"--output_dir={out}"]
+    assert eval_command.main([*command, f"--precision={precision}"]) == 0
+    pairs = list(registry.problem("translate_ende").references("dev", Run.load(out).data_dir))
+    for step in (7, 9):
+        translator = Translator.load(out, str(out / f"model.ckpt-{step}.npz"), precision=precision)
+        (outputs,) = (out / "eval-dev").glob(f"{step}-*.txt")
+        assert outputs.read_text(encoding="utf-8") == "".join(
+            f"{line}\n" for line in translator.translate([source for source, _ in pairs])
+        )
+    assert eval_command.main([*command, "--eval_bleu_sentences=0"]) == 0
+    assert capsys.readouterr().err.count("scoring ") == 4, "in float32, it is another evaluation"
+    with (out / "eval-dev.csv").open(newline="") as file:
+        losses = [(row["step"], row["loss"]) for row in csv.DictReader(file)]
+    assert len(losses) == 4
+    assert len(set(losses)) == 2

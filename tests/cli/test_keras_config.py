@@ -28,8 +28,8 @@ import pathlib
 from t2t_revival import registry
 from t2t_revival import Experiment
 from t2t_revival import RunConfig
-problem, folder = registry.problem("translate_ende"), pathlib.Path("data")
-Experiment(problem, registry.hparams("tiny"), "tiny", folder, RunConfig(pathlib.Path("new"))).run()
+data = registry.problem("translate_ende").open("data")
+Experiment(data, registry.hparams("tiny"), "tiny", RunConfig(pathlib.Path("new"))).run()
 """
 
 

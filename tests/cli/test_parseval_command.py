@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from t2t_revival.cli import parseval
-from t2t_revival.evaluation.parseval import score_corpus
+from t2t_revival.metrics.parseval import score_corpus
 from t2t_revival.parsing.trees import parse
 
 GOLD = [

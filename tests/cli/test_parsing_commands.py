@@ -45,7 +45,7 @@ def trained(tmp_path_factory):
         (root / f"{split}.trees").write_text("\n".join(trees) + "\n")
     problem = registry.problem("parse_wsj", data_source=str(root), vocab_size=310)
     problem.generate_data(root / "data")
-    vocabulary = problem.vocabulary(root / "data")
+    vocabulary = problem.open(root / "data").vocabularies.inputs
     options = {**problem.decode_hparams(), "beam_size": 2, "extra_length": 8}
     name = vocabulary.path.name
     settings = Run("parse_wsj", "parsing_small", str(root / "data"), name, vocabulary.fingerprint, options)

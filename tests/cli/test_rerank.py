@@ -8,7 +8,7 @@ import pytest
 
 from t2t_revival import Translator
 from t2t_revival.cli import rerank
-from t2t_revival.evaluation.bleu import sacrebleu_score
+from t2t_revival.metrics.bleu import sacrebleu_score
 from t2t_revival.model_folder import Run
 from tests.cli.conftest import SMALL
 from tests.support.command_lines import last_of_each

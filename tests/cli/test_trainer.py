@@ -5,16 +5,17 @@ import io
 import re
 import shutil
 import sys
+from collections import Counter
 
 import pytest
 
-from t2t_revival import registry
+from t2t_revival import registration
 from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.checkpoints.file import trained_on
 from t2t_revival.checkpoints.selection import select_checkpoint
-from t2t_revival.cli import avg_all
+from t2t_revival.cli import avg_all, decoder
 from t2t_revival.curve_files import DEV, TRAIN, read_curve, read_segments
-from t2t_revival.evaluation.checkpoint_scores import dev_score
+from t2t_revival.evaluation.checkpoint_evaluation import dev_score
 from t2t_revival.model_folder import ModelFolder, Run
 from tests.cli.conftest import failure
 from tests.cli.trainer_command import SMALL, train
@@ -51,6 +52,19 @@ def out(run, tmp_path):
 
 def average(out, *flags):
     return avg_all.main(["t2t-avg-all", f"--output_dir={out}", *flags])
+
+
+def test_a_command_opens_each_file_of_the_data_once(out, data):
+    opened = Counter()
+    sys.addaudithook(lambda event, values: opened.update([str(values[0])] if event == "open" else []))
+    once = dict.fromkeys((data / "translate_ende.meta.json", data / "vocab.translate_ende.310.spm"), 1)
+    for command in (
+        lambda: train(data, out, "--train_steps=5"),
+        lambda: decoder.main(["t2t-decoder", f"--output_dir={out}"]),
+    ):
+        opened.clear()
+        assert command() == 0
+        assert {path: opened[str(path)] for path in once} == once
 
 
 def test_data_is_made_and_a_run_can_be_used_from_its_folder_alone(run, data):
@@ -91,8 +105,8 @@ def test_a_schedule_of_ones_own_needs_its_package_again_to_resume(run, data, tmp
     assert "step 4/4" in (shown := capsys.readouterr().err)
     assert shown.count("lr 1.00e-03") == 4
     sys.modules.pop("usr_half_rate")
-    del registry._SCHEDULE_FACTORS["half_rate"]
-    registry._PACKAGES.clear()  # as in a process of its own
+    del registration.SCHEDULE_FACTORS["half_rate"]
+    registration.PACKAGES.clear()  # as in a process of its own
     line = failure(capsys, train(data, tmp_path / "out", each, "--train_steps=5", hparams=""))
     assert "unknown factor of learning_rate_schedule 'half_rate'; known: constant, " in line
     assert line.endswith("(one of your own needs --t2t_usr_dir)")

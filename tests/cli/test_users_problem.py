@@ -11,7 +11,7 @@ from t2t_revival.model_folder import Run
 SHOUTED = """
 from t2t_revival import registry
 from t2t_revival import Text2TextProblem
-from t2t_revival.problems.text_problems import Finished
+from t2t_revival.problems.problem import Finished
 
 @registry.register_problem
 class UsrShouted(Text2TextProblem):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from importlib.util import find_spec
 from typing import Any
 
@@ -23,6 +24,7 @@ from tests.contract.trainings import (
     last_arrays,
     result,
 )
+from tests.support import commands
 
 pytestmark = pytest.mark.slow
 needs_jax = pytest.mark.skipif(not find_spec("jax"), reason="needs JAX")
@@ -77,11 +79,18 @@ def test_a_training_resumed_in_the_middle_ends_with_the_same_bits(
         np.testing.assert_array_equal(found[name], expected[name], err_msg=name)
 
 
-def test_a_stored_training_resumes_to_the_same_end(trainings: Trainings, contract: dict[str, Any]) -> None:
-    shutil.copytree(STORED, trainings.folder / "stored")
-    found = result(trainings.train(KINDS[RESUMED], "stored"))
+def test_a_stored_training_resumes_to_the_same_end(
+    trainings: Trainings, contract: dict[str, Any], capsys: pytest.CaptureFixture[str]
+) -> None:
+    """From data and output_dir that the commit before the redesign made; then its model decodes."""
+    stored = shutil.copytree(STORED, trainings.folder / "stored")
+    kind = replace(KINDS[RESUMED], data=stored / "data")
+    found = result(trainings.train(kind, stored.name))
+    assert "/data, the same training data" in capsys.readouterr().err
     found["dev"] = found["dev"][1:]  # the first is of the end of the stored part
     assert_agrees(found, contract[RESUMED])
+    decoded = commands.run("t2t-decoder", f"--output_dir={stored}", f"--data_dir={stored / 'data'}")
+    assert "on dev, 12 sentences" in decoded.stdout
 
 
 @needs_jax

@@ -57,6 +57,7 @@ class Kind:
         hparams: changes of `HPARAMS`.
         flags: of t2t-trainer, besides those of every kind.
         source: `--data_source`, in which {} stands for the folder of the corpora.
+        data: a folder of data that is there, in place of a source.
         starts: whether it starts with the weights of `Trainings.start`; else the package draws them.
         devices: CPU devices of the process that trains.
         precise: whether losses, norms and single numbers are the same to 1e-4 on every processor. Else losses
@@ -66,6 +67,7 @@ class Kind:
     hparams: dict[str, float] = field(default_factory=dict)
     flags: tuple[str, ...] = ()
     source: str = "{}/news"
+    data: Path | None = None
     starts: bool = True
     devices: int = 1
     precise: bool = True
@@ -115,19 +117,25 @@ class Trainings:
     def _command(self, kind: Kind) -> list[str]:
         corpora, is_parser = self.folder / "corpora", kind.source.endswith("trees")
         hparams = {**HPARAMS, **kind.hparams}
+        made = [
+            f"--data_source={kind.source.replace('{}', str(corpora))}",
+            f"--vocab_file={TREE_PIECES if is_parser else corpora / SUBTOKENS}",
+        ]
         return [
             "t2t-trainer",
             f"--problem={'parse_wsj' if is_parser else 'translate_ende'}",
             "--hparams_set=tiny",
             "--hparams=" + ",".join(f"{name}={value}" for name, value in hparams.items()),
-            f"--data_source={kind.source.replace('{}', str(corpora))}",
-            f"--vocab_file={TREE_PIECES if is_parser else corpora / SUBTOKENS}",
-            f"--data_dir={self.folder / kind.source.replace('/', ' ')}",
+            *([] if kind.data else made),
+            f"--data_dir={kind.data or self.data_dir(kind)}",
             "--eval_bleu_sentences=0",
             "--log_step_count_steps=1",
             *([f"--warm_start_from={self.start}"] if kind.starts else ()),
             *kind.flags,
         ]
+
+    def data_dir(self, kind: Kind) -> Path:
+        return self.folder / kind.source.replace("/", " ")
 
     @cached_property
     def start(self) -> Path:

@@ -18,16 +18,17 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         trainings = Trainings(Path(folder))
         results = {name: result(trainings.of_kind(name)) for name in KINDS}
-        store(trainings.train(KINDS[RESUMED], "stopped", STOP))
+        store(trainings.train(KINDS[RESUMED], "stopped", STOP), trainings.data_dir(KINDS[RESUMED]))
     CONTRACT.write_text(in_lines(results) + "\n", encoding="utf-8")
 
 
-def store(output_dir: Path) -> None:
-    """Keeps the files of an interrupted training from which a later version must resume it."""
+def store(output_dir: Path, data_dir: Path) -> None:
+    """Keeps the files of an interrupted training and its data, from which a later version must resume it."""
     shutil.rmtree(STORED, ignore_errors=True)
     STORED.mkdir()
     for name in ("hparams.json", "train.csv", "dev.csv", SUBTOKENS, f"model.ckpt-{STOP}.npz"):
         shutil.copy(output_dir / name, STORED)
+    shutil.copytree(data_dir, STORED / "data")
     run = json.loads((output_dir / "run.json").read_text(encoding="utf-8"))
     del run["checksum"]
     run["data_dir"] = "data"

@@ -49,19 +49,19 @@ def test_an_edited_file_is_named_with_the_remedy(corpus, made, name, asked):
         "content of the same size; make it again by t2t-datagen with the same flags and "
         "--overwrite, or give another --data_dir"
     )
-    for check in (again.generate_data, again.check_origins):
+    for check in (again.generate_data, lambda made: again.open(made).check_origins()):
         with pytest.raises(T2TError) as raised:
             check(made)
         assert str(raised.value) == message
     with pytest.raises(T2TError, match="has changed since"):
-        registry.problem("translate_ende_rev").check_origins(made)
+        registry.problem("translate_ende_rev").open(made).check_origins()
     assert snapshot(made) == before
 
 
 def test_a_new_a_removed_and_a_packed_file_are_changes(corpus, made):
     def assert_changed(message):
         with pytest.raises(T2TError, match=message):
-            problem(corpus).check_origins(made)
+            problem(corpus).open(made).check_origins()
 
     for name in ("test.en", "train.weights", "train.align", "dev.align"):
         (corpus / name).touch()
@@ -69,7 +69,7 @@ def test_a_new_a_removed_and_a_packed_file_are_changes(corpus, made):
         (corpus / name).unlink()
     with gzip.open(corpus / "dev.en.gz", "wb") as packed:
         packed.write((corpus / "dev.en").read_bytes())
-    assert problem(corpus).check_origins(made) == []  # the plain file is read
+    assert problem(corpus).open(made).check_origins() == []  # the plain file is read
     (corpus / "dev.en").unlink()
     assert_changed(r"dev\.en\.gz is new")
     (corpus / "dev.en.gz").unlink()
@@ -79,13 +79,13 @@ def test_a_new_a_removed_and_a_packed_file_are_changes(corpus, made):
 def test_another_time_alone_is_no_change(corpus, made):
     for file in corpus.iterdir():
         os.utime(file, (1, 1))
-    assert problem(corpus).check_origins(made) == []
+    assert problem(corpus).open(made).check_origins() == []
     assert problem(corpus).generate_data(made) == Metadata.load(metadata_path(made, "translate_ende"))
 
 
 def test_a_corpus_that_is_not_here_cannot_be_checked(corpus, made):
     corpus.rename(corpus.with_name("elsewhere"))
-    (note,) = problem(None).check_origins(made)
+    (note,) = problem(None).open(made).check_origins()
     assert note.startswith(f"{corpus} is not here: whether it has changed since")
     assert stages_of(problem(None), made) == [note, "verifying"]
 
@@ -120,7 +120,7 @@ def test_overwrite_makes_what_a_new_data_dir_would_have(corpus, made, tmp_path):
         fresh = tmp_path / f"fresh{asked.config.vocab_size}"
         asked.generate_data(fresh)
         assert snapshot(made) == snapshot(fresh)
-        assert asked.check_origins(made) == []
+        assert asked.open(made).check_origins() == []
 
 
 def test_overwrite_keeps_what_is_not_asked_for(corpus, tmp_path):
@@ -166,7 +166,7 @@ def test_overwrite_leaves_other_problems_their_data(corpus, made):
     french = {name: content for name, content in snapshot(made).items() if "enfr" in name}
     problem(corpus, vocab_file=vocabulary).generate_data(made, overwrite=True)
     assert {name: content for name, content in snapshot(made).items() if "enfr" in name} == french
-    assert problem(None, "translate_enfr").vocabularies(made)
+    assert problem(None, "translate_enfr").open(made).vocabularies
 
 
 def test_a_vocabulary_that_was_given_and_has_changed_is_named(corpus, made, tmp_path):
@@ -174,25 +174,26 @@ def test_a_vocabulary_that_was_given_and_has_changed_is_named(corpus, made, tmp_
     given = tmp_path / "shared.spm"
     given.write_bytes(own)
     problem(corpus, vocab_file=given).generate_data(tmp_path / "second")
-    assert problem(corpus).check_origins(tmp_path / "second") == []
+    assert problem(corpus).open(tmp_path / "second").check_origins() == []
     given.write_bytes(own + b"x")
-    for check in (problem(None).check_origins, problem(corpus).generate_data):
+    for check in (lambda data: problem(None).open(data).check_origins(), problem(corpus).generate_data):
         with pytest.raises(T2TError, match=rf"a vocabulary has changed since .*: {given} has .* bytes"):
             check(tmp_path / "second")
     given.unlink()  # data_dir has its copy
-    assert problem(corpus).check_origins(tmp_path / "second") == []
+    assert problem(corpus).open(tmp_path / "second").check_origins() == []
 
 
 def test_each_corpus_of_a_mixture_is_checked(corpus, tmp_path):
     second, data = write_corpus(tmp_path / "second", train=100), tmp_path / "data"
     listed = f"a={corpus}:1,b={second}:1"
     problem(listed, vocab_size=330).generate_data(data)
-    assert problem(listed).check_origins(data) == problem(None).check_origins(data) == []
+    assert problem(listed).open(data).check_origins() == problem(None).open(data).check_origins() == []
     edit(second / "train.de")
     for asked in (listed, None):
-        for check in (problem(asked).check_origins, problem(asked).generate_data):
-            with pytest.raises(T2TError, match=rf"{second} has changed since translate_ende\.b .*train\.de"):
-                check(data)
+        with pytest.raises(T2TError, match=rf"{second} has changed since translate_ende\.b .*train\.de"):
+            problem(asked).open(data).check_origins()
+        with pytest.raises(T2TError, match=rf"{second} has changed since translate_ende\.b .*train\.de"):
+            problem(asked).generate_data(data)
     problem(listed, vocab_size=330).generate_data(data, overwrite=True)
     problem(listed, vocab_size=330).generate_data(tmp_path / "fresh")
     assert snapshot(data) == snapshot(tmp_path / "fresh")
@@ -216,14 +217,14 @@ def test_a_changed_list_of_corpora_is_noticed_without_the_flag(corpus, tmp_path)
 
     write_list(1)
     problem(listed, vocab_size=330).generate_data(data)
-    assert problem(None).check_origins(data) == []
+    assert problem(None).open(data).check_origins() == []
     write_list(3)
     with pytest.raises(T2TError, match=rf"{listed} has changed since .* give --data_source={listed}"):
-        problem(None).check_origins(data)
+        problem(None).open(data).check_origins()
     problem(listed).generate_data(data)
-    assert problem(None).check_origins(data) == []
+    assert problem(None).open(data).check_origins() == []
     listed.unlink()
-    assert problem(None).check_origins(data) == [
+    assert problem(None).open(data).check_origins() == [
         f"{listed} is not here: whether its corpora have changed cannot be checked"
     ]
 
@@ -235,10 +236,10 @@ def test_a_folder_of_trees_is_checked(tmp_path):
         lines = "".join(f"{tree}\n" for tree in sample_corpus.lines(f"{split}.trees")[:count])
         (trees / f"{split}.trees").write_text(lines)
     problem(trees, "parse_wsj", vocab_size=400).generate_data(data)
-    assert problem(None, "parse_wsj").check_origins(data) == []
+    assert problem(None, "parse_wsj").open(data).check_origins() == []
     edit(trees / "dev.trees")
     with pytest.raises(T2TError, match=r"dev\.trees has other content"):
-        problem(None, "parse_wsj").check_origins(data)
+        problem(None, "parse_wsj").open(data).check_origins()
 
 
 def run_script(folder: Path, lines: list[str]) -> subprocess.CompletedProcess:

@@ -66,7 +66,7 @@ def clean(subwords_file, tmp_path):
         problem = translation(corpus, vocab_file=subwords_file, vocab_size=0, clean=True)
         counts = problem.generate_data(tmp_path / folder).splits["train"]
         sample = (tmp_path / folder / "translate_ende.cleaned.txt").read_text(encoding="utf-8")
-        return counts, sample.splitlines(), sorted(problem.text("train", tmp_path / folder))
+        return counts, sample.splitlines(), sorted(problem.open(tmp_path / folder).text("train"))
 
     return make
 
@@ -101,7 +101,7 @@ def test_parts_find_what_a_set_finds_and_a_second_time_finds_nothing(subwords_fi
             corpus = write_lines(Path(folder, name), {"train": rows, "dev": DEV})
             problem = translation(corpus, vocab_file=subwords_file, vocab_size=0, clean=True)
             counts = problem.generate_data(Path(folder, f"{name} data")).splits["train"]
-            return counts.cleaned, list(problem.text("train", Path(folder, f"{name} data")))
+            return counts.cleaned, list(problem.open(Path(folder, f"{name} data")).text("train"))
 
         dropped, kept = cleaned("once", [("kept", "behalten"), *pairs])
         assert len(set(kept)) == len(kept)

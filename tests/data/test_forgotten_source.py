@@ -36,14 +36,14 @@ def test_a_folder_of_another_problem_is_not_filled_with_the_default_source(germa
         f"--problem=translate_ende, or --data_source={own} to make data of {forward} beside it"
     )
     with pytest.raises(T2TError, match=rf"no data for {forward} in .*\(it holds translate_ende, made from"):
-        problem.metadata(german)
+        problem.open(german)
     assert snapshot(german) == before
 
 
 def test_a_source_that_is_given_is_made_beside_the_other(german, corpus):
     french = write_corpus(corpus.with_name("french"), languages=("en", "fr"))
     registry.problem("translate_enfr", data_source=str(french), vocab_size=330).generate_data(german)
-    assert registry.problem("translate_ende").metadata(german).source == str(corpus)
+    assert registry.problem("translate_ende").open(german).metadata.source == str(corpus)
 
 
 @pytest.mark.parametrize(

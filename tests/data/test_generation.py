@@ -28,8 +28,8 @@ def test_each_pair_with_text_on_both_sides_is_in_a_shard_once(subwords_file, pai
         )
         problem = translation(corpus, vocab_file=subwords_file, vocab_size=0)
         counts = problem.generate_data(Path(folder, "data")).splits["train"]
-        assert list(problem.text("dev", Path(folder, "data"))) == kept
-        assert sorted(problem.text("train", Path(folder, "data"))) == sorted(kept)
+        assert list(problem.open(Path(folder, "data")).text("dev")) == kept
+        assert sorted(problem.open(Path(folder, "data")).text("train")) == sorted(kept)
     assert (counts.examples, counts.skipped) == (len(kept), 1 + len(pairs) - len(kept))
     assert counts.shards == 10
 
@@ -37,7 +37,7 @@ def test_each_pair_with_text_on_both_sides_is_in_a_shard_once(subwords_file, pai
 def test_lengths_say_how_many_pairs_a_training_drops(corpus, tmp_path):
     problem = translation(corpus)
     train = problem.generate_data(tmp_path / "data").splits["train"]
-    vocabulary = problem.vocabulary(tmp_path / "data")
+    vocabulary = problem.open(tmp_path / "data").vocabularies.inputs
     longest = [
         max(len(vocabulary.encode(side)) + 1 for side in pair) for pair in sentences(300, seed="train")
     ]
@@ -105,7 +105,7 @@ def test_files_stay_in_data_dir(corpus, tmp_path, name):
 def test_corrupt_or_foreign_metadata_is_named(tmp_path, content):
     (tmp_path / "translate_ende.meta.json").write_text(content)
     with pytest.raises(T2TError, match=r"translate_ende\.meta\.json: (corrupt|format 99)"):
-        translation(None).metadata(tmp_path)
+        translation(None).open(tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +125,7 @@ def test_shards_that_are_not_those_of_the_metadata_are_named(corpus, tmp_path, h
     (tmp_path / "translate_ende-train-00000-of-00010.bak").touch()
     harm(tmp_path / "translate_ende-train-00001-of-00010")
     with pytest.raises(T2TError, match=fault):
-        translation(None).shards("train", tmp_path)
+        translation(None).open(tmp_path).split("train")
 
 
 def test_leftovers_of_a_problem_are_removed_and_no_others(corpus, tmp_path):
@@ -143,7 +143,7 @@ def test_a_fingerprint_is_of_content_not_of_place(corpus, subwords_file, tmp_pat
             (corpus / "dev.de").write_text("\n".join(lines))
         problem = translation(corpus, **(vocabulary or {"vocab_file": subwords_file, "vocab_size": 0}))
         problem.generate_data(tmp_path / folder)
-        return problem.data_fingerprint("dev", tmp_path / folder)
+        return problem.open(tmp_path / folder).fingerprint("dev")
 
     known = fingerprint("one")
     assert len(known) == 8

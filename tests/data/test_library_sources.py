@@ -308,15 +308,15 @@ def test_a_tfds_set_knows_its_version_and_data_made_of_another_is_an_error(tfds_
     problem = registry.problem("translate_ende", data_source=f"tfds:{tfds_set}", vocab_size=300)
     made = problem.generate_data(tmp_path)
     assert made.origins.version == "1.0.0"
-    assert problem.check_origins(tmp_path) == []
+    assert problem.open(tmp_path).check_origins() == []
     monkeypatch.setattr(library_sources.TfdsSource, "version", lambda self: "1.0.1")
-    for check in (problem.check_origins, problem.generate_data):
+    for check in (lambda data: problem.open(data).check_origins(), problem.generate_data):
         with pytest.raises(
             T2TError, match=r"tiny_translate has changed .*: it was version 1\.0\.0 and is 1\.0\.1"
         ):
             check(tmp_path)
     monkeypatch.setattr(library_sources.TfdsSource, "version", lambda self: "")
-    (note,) = problem.check_origins(tmp_path)
+    (note,) = problem.open(tmp_path).check_origins()
     assert note.startswith(f"tfds:{tfds_set} is not here: ")
 
 

@@ -26,7 +26,7 @@ def read(tmp_path_factory, subwords_file):
         return translation(listed, vocab_size=0, **settings)
 
     problem(dict.fromkeys(SIZES, ":1"), vocab_file=subwords_file).generate_data(folder / "data")
-    vocabulary = translation(None, vocab_size=0).vocabulary(folder / "data")
+    vocabulary = translation(None, vocab_size=0).open(folder / "data").vocabularies.inputs
 
     def texts(weights, count, chunk=1, **settings):
         made = problem({name: f":{weight}" if weight is not None else "" for name, weight in weights.items()})

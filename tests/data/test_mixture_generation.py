@@ -46,9 +46,9 @@ def test_each_corpus_has_shards_of_its_own_and_all_one_vocabulary(corpora):
         "vocab.translate_ende.330.spm",
     }
     expected = [*sentences(300, seed="train"), *sentences(60, seed="train")]
-    assert sorted(made.text("train", "data")) == sorted(expected)
+    assert sorted(made.open("data").text("train")) == sorted(expected)
     assert {
-        name: len(list(corpus.text("dev", "data"))) for name, corpus in made.corpora("dev", "data").items()
+        name: len(list(corpus.text("dev"))) for name, corpus in made.open("data").corpora("dev").items()
     } == {"news-old": 20, "news": 10}
     assert problem().generate_data("data") == metadata
 
@@ -62,16 +62,16 @@ def test_a_corpus_is_added_and_weights_change_without_making_the_others_again(co
     made = problem("news=news:1,talks=talks:3")
     assert not made.has_data("data")
     with pytest.raises(T2TError, match=r"data lacks the corpus 'talks': run t2t-datagen"):
-        made.metadata("data")
+        made.open("data")
     assert made.generate_data("data").corpora == {"news": 1.0, "talks": 3.0}
     assert before.items() <= snapshot(corpora / "data").items()
     assert {path: path.stat().st_mtime_ns for path in times} == times
     other = problem("news=news,talks=talks")
     assert not other.has_data("data")
-    assert other.metadata("data").corpora == {"news": 300, "talks": 60}
-    assert problem().metadata("data").corpora == {"news": 1.0, "talks": 3.0}
+    assert other.open("data").metadata.corpora == {"news": 300, "talks": 60}
+    assert problem().open("data").metadata.corpora == {"news": 1.0, "talks": 3.0}
     other.generate_data("data")
-    assert problem().metadata("data").corpora == {"news": 300, "talks": 60}
+    assert problem().open("data").metadata.corpora == {"news": 300, "talks": 60}
 
 
 def _full_disk(path, examples):
@@ -85,7 +85,7 @@ def test_a_corpus_that_fails_leaves_the_others_usable(corpora, monkeypatch):
         T2TError, match=r"cannot write data/.*talks-train-.*: No space left .*; free disk space"
     ):
         problem("news=news:1,talks=talks:3").generate_data("data")
-    assert len(list(problem("news=news:1").text("train", "data"))) == 300
+    assert len(list(problem("news=news:1").open("data").text("train"))) == 300
 
 
 def test_an_interrupted_generation_keeps_its_vocabulary_for_another_list(corpora):
@@ -98,7 +98,7 @@ def test_an_interrupted_generation_keeps_its_vocabulary_for_another_list(corpora
     vocabularies = {path: path.read_bytes() for path in (corpora / "data").glob("vocab.*")}
     made, _ = generated("talks=talks:9,news=news:1")
     assert {path: path.read_bytes() for path in (corpora / "data").glob("vocab.*")} == vocabularies
-    assert sorted(made.text("dev", "data")) == sorted([*sentences(20, "dev"), *sentences(10, "dev")])
+    assert sorted(made.open("data").text("dev")) == sorted([*sentences(20, "dev"), *sentences(10, "dev")])
 
 
 def test_a_corpus_without_dev_is_measured_by_the_others(corpora):
@@ -106,7 +106,7 @@ def test_a_corpus_without_dev_is_measured_by_the_others(corpora):
         path.unlink()
     made, metadata = generated("news=news:1,talks=talks:3", vocab_size=330)
     assert metadata.pairs == {"train": 360, "dev": 20}
-    assert list(made.corpora("dev", "data")) == ["news"]
+    assert list(made.open("data").corpora("dev")) == ["news"]
     with pytest.raises(T2TError, match=r"talks=talks:3: no corpus has a dev split; one must have it"):
         generated("talks=talks:3", "other")
 
@@ -117,10 +117,10 @@ def test_a_tag_is_added_to_a_vocabulary_that_is_updated(corpora):
     with pytest.raises(T2TError, match=r"330.spm: the vocabulary lacks the piece '<bt> '.* --update_vocab"):
         generated("c.yaml", "new", vocab_file=old)
     made, _ = generated("c.yaml", "new", vocab_file=old, update_vocab=True, vocab_size=340)
-    vocabulary = made.vocabulary("new")
+    vocabulary = made.open("new").vocabularies.inputs
     assert vocabulary.tags == ["<bt>"]
     assert vocabulary.encode("<bt> the dog")[0] == 330
-    assert vocabulary.pieces[:330] == problem().vocabulary("data").pieces
+    assert vocabulary.pieces[:330] == problem().open("data").vocabularies.inputs.pieces
 
 
 def test_what_does_not_fit_the_data_is_refused_and_changes_nothing(corpora):
@@ -140,7 +140,7 @@ def test_a_mixture_with_tags_has_no_reverse(corpora):
     generated("c.yaml", vocab_size=330)
     reverse = registry.problem("translate_ende_rev")
     with pytest.raises(T2TError, match="its data has tags such as <bt> before sources"):
-        reverse.shards("train", "data")
+        reverse.open("data").split("train")
     with pytest.raises(T2TError, match="its data has tags such as <bt> before sources"):
         registry.problem("translate_ende_rev", data_source="c.yaml").generate_data("new")
     assert not (corpora / "new").exists()
@@ -149,8 +149,10 @@ def test_a_mixture_with_tags_has_no_reverse(corpora):
 def test_the_reverse_of_a_mixture_swaps_each_corpus(corpora):
     made, _ = generated("news=news:1,talks=talks:3", vocab_size=330)
     reverse = registry.problem("translate_ende_rev")
-    assert sorted(reverse.text("dev", "data")) == sorted((b, a) for a, b in made.text("dev", "data"))
-    assert list(reverse.corpora("dev", "data")) == ["news", "talks"]
+    assert sorted(reverse.open("data").text("dev")) == sorted(
+        (b, a) for a, b in made.open("data").text("dev")
+    )
+    assert list(reverse.open("data").corpora("dev")) == ["news", "talks"]
     batches, swapped = dev_batches(made, corpora / "data"), dev_batches(reverse, corpora / "data")
     assert sum(len(inputs) for inputs, *_ in batches) == sum(len(inputs) for inputs, *_ in swapped) == 30
 

@@ -82,6 +82,6 @@ def test_a_failure_leaves_nothing(stage, error, tmp_path):
 def test_processes_make_shards_of_a_generator(tmp_path):
     problem = UsrCounting(vocab_size=290)
     problem.generate_data(tmp_path)
-    found = sorted(problem.text("train", tmp_path))
+    found = sorted(problem.open(tmp_path).text("train"))
     assert found == sorted((f"count to {n}", f"down from {n}") for n in range(60))
     assert not (tmp_path / "tmp").exists()

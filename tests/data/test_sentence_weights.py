@@ -18,7 +18,7 @@ def rows(corpus, data_dir, **settings):
     """Makes data; yields for rows of training batches the text, the weight, and the batch's target tokens."""
     problem = translation(corpus, **settings)
     problem.generate_data(data_dir)
-    vocabulary = problem.vocabulary(data_dir)
+    vocabulary = problem.open(data_dir).vocabularies.inputs
     for inputs, targets, weights in first_batches(training_batches(problem, data_dir, chunk=100), 60):
         tokens = (targets != 0).sum()
         for ids, weight in zip(inputs, np.broadcast_to(weights, len(inputs)), strict=True):

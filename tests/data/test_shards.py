@@ -47,17 +47,17 @@ def test_what_tensorflow_writes_is_read(tmp_path_factory, rows):
 def test_tensorflow_reads_what_is_generated(sources, tmp_path, kind, features):
     problem = open_problem(KINDS[kind], sources)
     problem.generate_data(tmp_path)
-    shards = problem.shards("train", tmp_path).paths
+    shards = problem.open(tmp_path).split("train").paths
     records = [
         tf.train.Example.FromString(record.numpy()).features.feature
         for record in tf.data.TFRecordDataset(list(map(str, shards)))
     ]
     assert {key for record in records for key in record} == {"inputs", "targets"} | features
-    vocabulary = problem.vocabulary(tmp_path)
+    vocabulary = problem.open(tmp_path).vocabularies.inputs
     sides = [[list(record[side].int64_list.value) for record in records] for side in ("inputs", "targets")]
     assert all(ids[-1] == 1 and 1 not in ids[:-1] for side in sides for ids in side)
     texts = [tuple(map(vocabulary.decode, pair)) for pair in zip(*sides, strict=True)]
-    assert texts == list(problem.text("train", tmp_path))
+    assert texts == list(problem.open(tmp_path).text("train"))
     content = b"".join(path.read_bytes() for path in shards)
     rewritten = write_records(
         tmp_path / "theirs", [record.numpy() for record in tf.data.TFRecordDataset(list(map(str, shards)))]

@@ -36,7 +36,7 @@ class Data:
 
     def __init__(self, problem, folder):
         self.problem, self.folder = problem, folder
-        self.vocabularies = problem.vocabularies(folder)
+        self.vocabularies = problem.open(folder).vocabularies
 
     def batches(self, dropout, *, start=None, seed=0, settings=(), **hparams):
         changed = HPARAMS.replace(subword_dropout=dropout, **hparams)

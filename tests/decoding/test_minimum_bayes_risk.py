@@ -1,4 +1,4 @@
-"""Utilities are sacreBLEU's, and the candidate most like the others is the best."""
+"""Choice among outputs: by utilities, which are sacreBLEU's, and by nearness to a reference."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,9 @@ from hypothesis import strategies as st
 from sacrebleu.metrics import BLEU as SacreBleu
 from sacrebleu.metrics import CHRF as SacreChrf
 
+from t2t_revival import Translation
 from t2t_revival.decoding.minimum_bayes_risk import expected_utilities
+from t2t_revival.decoding.nearest import nearest
 from t2t_revival.decoding.options import BLEU, CHRF
 
 METRICS = {CHRF: SacreChrf(), BLEU: SacreBleu(effective_order=True)}
@@ -56,3 +58,25 @@ def test_the_best_is_most_like_the_others(utility):
 @pytest.mark.parametrize("utility", METRICS)
 def test_candidates_without_text(utility):
     np.testing.assert_array_equal(expected_utilities(["", " "], utility), [0, 0])
+
+
+OUTPUTS = [Translation(text, -1.0 - rank) for rank, text in enumerate(("eine Katze", "ein Hund", "der Hund"))]
+
+
+@pytest.mark.parametrize(
+    ("reference", "rank"),
+    [
+        ("ein Hund", 1),
+        ("der Hund schläft", 2),
+        ("eine Katze und ein Hund", 0),
+        ("", 0),
+        ("日本", 0),  # nothing in common with any: the best by the model
+    ],
+)
+def test_nearest(reference: str, rank: int) -> None:
+    assert nearest(OUTPUTS, reference) is OUTPUTS[rank]
+
+
+def test_of_equals_the_better_one_is_nearest() -> None:
+    twins = [Translation("ein Hund", -1.0), Translation("ein Hund", -2.0)]
+    assert nearest(twins, "ein Hund") is twins[0]

@@ -37,22 +37,22 @@ def outputs(make_outputs: MakeOutputs, translator: MakeTranslator) -> TeacherOut
 
 def test_the_student_learns_the_outputs(outputs: TeacherOutputs, data_dir: Path) -> None:
     counts = make_student_data(outputs, False, [vocabulary(data_dir)])
-    made, problem = student_data_dir(outputs, False), outputs.problem
+    made, problem = student_data_dir(outputs, False), outputs.data.problem
     kept = [line for line in [*SOURCES, "the cat sees 3 dogs"] if without_two(line)]
-    assert sorted(problem.text("train", made)) == sorted((line, line.upper()) for line in kept)
+    assert sorted(problem.open(made).text("train")) == sorted((line, line.upper()) for line in kept)
     assert {name: counts[name] for name in ("sources", "empty_outputs", "pairs")} == {
         "sources": 10,
         "empty_outputs": 2,
         "pairs": 8,
     }
     for split in ("dev", "test"):
-        assert list(problem.text(split, made)) == list(problem.text(split, data_dir))
+        assert list(problem.open(made).text(split)) == list(problem.open(data_dir).text(split))
     assert vocabulary(made).read_bytes() == vocabulary(data_dir).read_bytes()
 
 
 def test_the_original_targets_too(outputs: TeacherOutputs, data_dir: Path) -> None:
     counts = make_student_data(outputs, True, [vocabulary(data_dir)])
-    pairs = list(outputs.problem.text("train", student_data_dir(outputs, True)))
+    pairs = list(outputs.data.problem.open(student_data_dir(outputs, True)).text("train"))
     originals = [pair for pair in pairs if pair[1].startswith("der")]
     assert sorted(originals) == list(zip(SOURCES, TARGETS, strict=True))
     assert len(pairs) == counts["pairs"] == 8 + 9
@@ -80,12 +80,12 @@ def test_a_reversed_problem(make_outputs: MakeOutputs, translator: MakeTranslato
     outputs.decode(translator(), Shard())
     make_student_data(outputs, False, [vocabulary(data_dir)])
     made = student_data_dir(outputs, False)
-    decoded = list(outputs.problem.text("train", made))
+    decoded = list(outputs.data.problem.open(made).text("train"))
     assert decoded[1:] == [(line, line.upper()) for line in TARGETS], (
         "the first English side is too long here"
     )
     assert (made.parent / "text" / "train.de").read_text(encoding="utf-8").splitlines()[1:] == TARGETS
-    assert list(outputs.problem.text("dev", made)) == list(outputs.problem.text("dev", data_dir))
+    assert list(outputs.data.problem.open(made).text("dev")) == list(outputs.data.text("dev"))
 
 
 def test_all_outputs_are_empty(make_outputs: MakeOutputs, translator: MakeTranslator, data_dir: Path) -> None:

@@ -13,7 +13,7 @@ from t2t_revival import DecodeHParams, T2TError, Text2TextProblem
 from t2t_revival.decoding.shards import Shard
 from t2t_revival.decoding.translations import Translations
 from t2t_revival.distillation.teacher_outputs import TeacherOutputs, read_pairs
-from t2t_revival.problems.text_problems import Finished
+from t2t_revival.problems.problem import Finished
 from tests.support.decoded_blocks import SOURCES, TARGETS, lines
 
 MakeOutputs = Callable[..., TeacherOutputs]
@@ -70,8 +70,9 @@ def test_what_cannot_be_distilled(make_outputs: MakeOutputs) -> None:
         def postprocess(self, inputs: str, output: str) -> Finished:
             return Finished(output.upper())
 
+    outputs = make_outputs()
     with pytest.raises(T2TError, match="problem shouted cannot be distilled: it has postprocess"):
-        dataclasses.replace(make_outputs(), problem=Shouted())
+        dataclasses.replace(outputs, data=dataclasses.replace(outputs.data, problem=Shouted()))
 
 
 def test_outputs_depend_on_the_shortlist(make_outputs: MakeOutputs, translator: MakeTranslator) -> None:

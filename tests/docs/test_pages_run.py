@@ -84,7 +84,7 @@ def test_from_python():
 
 
 def test_the_package_that_is_ported_from_tensor2tensor(tmp_path):
-    (code,) = blocks("from_tensor2tensor.md", "python")
+    (code,) = blocks("../t2t_revival/from_tensor2tensor.md", "python")
     package, poems = tmp_path / "usr_poetry", tmp_path / "poems.txt"
     package.mkdir()
     (package / "__init__.py").write_text(code, encoding="utf-8")
@@ -96,8 +96,8 @@ def test_the_package_that_is_ported_from_tensor2tensor(tmp_path):
         in run("t2t-datagen", *flags, f"--data_source={poems}").stdout
     )
     problem = registry.problem("poetry_lines")
-    dev = list(problem.text("dev", "data"))
-    assert (len(dev), len(list(problem.text("train", "data")))) == (9, 81)
+    dev = list(problem.open("data").text("dev"))
+    assert (len(dev), len(list(problem.open("data").text("train")))) == (9, 81)
     assert dev[3] == ("Poem 10 begins in the morning,", "it walks 10 miles till noon,")
     small = [f"--hparams={SMALL},max_length=64", "--train_steps=1", "--eval_bleu_sentences=0"]
     run("t2t-trainer", *flags, "--output_dir=out", "--hparams_set=transformer_poetry", *small)

@@ -6,12 +6,10 @@ import random
 import pytest
 
 from t2t_revival import registry
-from t2t_revival.evaluation.bleu import sacrebleu_score
-from t2t_revival.evaluation.checkpoint_evaluation import best_checkpoint
-from t2t_revival.evaluation.checkpoint_scores import Evaluation
-from t2t_revival.evaluation.decoded import metric_for
+from t2t_revival.evaluation.checkpoint_evaluation import Evaluation, best_checkpoint
+from t2t_revival.metrics.bleu import sacrebleu_score
 
-BLEU = metric_for(registry.problem("translate_ende"))
+PROBLEM = registry.problem("translate_ende")
 DRAW = random.Random(3)
 REFERENCES = [" ".join(DRAW.choices([f"w{i}" for i in range(60)], k=12)) for _ in range(40)]
 
@@ -35,7 +33,7 @@ def choose(**decoded: tuple[float, list[str]]) -> tuple[int, str]:
     """The step and the reason, of steps s1, s2, ... with their losses and outputs."""
     rows = [row(int(name[1:]), *found) for name, found in decoded.items()]
     lines = {one.checkpoint: found[1] for one, found in zip(rows, decoded.values(), strict=True)}
-    best, reason = best_checkpoint(rows, BLEU, lines, REFERENCES)
+    best, reason = best_checkpoint(rows, PROBLEM, lines, REFERENCES)
     return best.step, reason
 
 
@@ -67,7 +65,7 @@ def test_the_loss_decides_among_the_best_alone() -> None:
 
 def test_a_bleu_below_1_does_not_decide() -> None:
     rows = [row(100, 6.5, bleu=0.29), row(200, 5.9, bleu=0.11), row(300, 6.1, bleu=0.0)]
-    best, reason = best_checkpoint(rows, BLEU, {}, REFERENCES)
+    best, reason = best_checkpoint(rows, PROBLEM, {}, REFERENCES)
     assert best.step == 200
     assert reason == (
         "lowest loss: step 200, 5.9 (BLEU does not decide: the best, 0.29 at step 100, is below 1)"
@@ -76,7 +74,7 @@ def test_a_bleu_below_1_does_not_decide() -> None:
 
 def test_without_outputs_the_score_decides() -> None:
     rows = [row(100, 1.0, bleu=20.0), row(200, 1.1, bleu=20.1)]
-    assert best_checkpoint(rows, BLEU, {}, []) == (rows[1], "best BLEU: step 200, 20.10")
+    assert best_checkpoint(rows, PROBLEM, {}, []) == (rows[1], "best BLEU: step 200, 20.10")
 
 
 @pytest.mark.parametrize("losses", [(math.nan, 2.0), (3.0, 2.0)])
@@ -84,19 +82,21 @@ def test_nothing_decoded(losses: tuple[float, float]) -> None:
     rows = [
         Evaluation(step, "c", "w", "s", {"loss": loss}) for step, loss in zip((1, 2), losses, strict=True)
     ]
-    assert best_checkpoint(rows, BLEU, {}, []) == (rows[1], "lowest loss: step 2, 2")
+    assert best_checkpoint(rows, PROBLEM, {}, []) == (rows[1], "lowest loss: step 2, 2")
 
 
 def test_a_loss_that_is_no_number_decides_nothing() -> None:
     assert choose(s1=(math.nan, outputs(11)), s2=(1.2, outputs(10, (3, 8))))[0] == 2
 
 
-@pytest.mark.parametrize(("metric", "step"), [("loss", 1), ("accuracy", 3), ("bleu/news", 2), ("bleu", 2)])
+@pytest.mark.parametrize(
+    ("metric", "step"), [("loss", 1), ("accuracy", 3), ("chrf", 2), ("bleu/news", 2), ("bleu", 2)]
+)
 def test_the_runs_metric_decides(metric: str, step: int) -> None:
     rows = []
     for number, bleu in ((1, 20.0), (2, 30.0), (3, 25.0)):
-        scores = {"loss": float(number), "accuracy": number, "bleu": bleu, "bleu/news": bleu}
+        scores = {"loss": float(number), "accuracy": number, "bleu": bleu, "bleu/news": bleu, "chrf": bleu}
         rows.append(Evaluation(number, f"model.ckpt-{number}.npz", "w", "s", scores))
-    best, reason = best_checkpoint(rows, BLEU, {}, [], metric)
+    best, reason = best_checkpoint(rows, PROBLEM, {}, [], metric)
     assert best.step == step
     assert (f"best {metric}, the training's metric: step {step}, " in reason) == (metric != "bleu")

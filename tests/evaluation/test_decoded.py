@@ -1,47 +1,70 @@
-"""Metrics of decoded outputs: BLEU of translations, F1 of trees, none of others."""
+"""Scores of decoded outputs: BLEU and chrF of translations, F1 of trees."""
 
 import pytest
 from sacrebleu.metrics import BLEU
 
 from t2t_revival import Problem, Text2TextProblem, registry
-from t2t_revival.evaluation.bleu import sacrebleu_score
-from t2t_revival.evaluation.decoded import metric_for, tokenizer_setting
-from t2t_revival.problems.reversed import ReversedProblem
+from t2t_revival.evaluation.decoded import (
+    main_metric,
+    report,
+    score_outputs,
+    scoring_command,
+    tokenizer_setting,
+)
+from t2t_revival.metrics.bleu import sacrebleu_score
 
 GOLD = ["(S (NP (PRP It)) (VP (VBZ eats) (NP (NNS cats))) (. .))", "(NP (NN cat))"]
 
 
+class UpDown(Text2TextProblem):
+    source_lang, target_lang = "up", "down"
+
+
+class ZhDe(Text2TextProblem):
+    source_lang, target_lang = "zh", "de"
+
+
+def scoring(problem: Problem, *files: str) -> str:
+    return scoring_command(problem, *files).partition(" ")[2]
+
+
 def test_translations_are_measured_by_sacrebleu():
-    measure = metric_for(registry.problem("translate_ende"))
+    problem = registry.problem("translate_ende")
     outputs, references = ["Der Hund schläft heute nicht."], ["Der Hund schläft heute nie."]
-    measured = measure.score(outputs, references)
-    assert measured.score == sacrebleu_score(outputs, references).score
-    assert "tok:13a" in measured.details
-    assert measure.command("o u", "r") == "t2t-bleu --translation='o u' --reference=r --target_lang=de"
+    results = score_outputs(problem, outputs, references)
+    bleu = sacrebleu_score(outputs, references)
+    assert (list(results), results["bleu"].score) == (["bleu", "chrf"], bleu.score)
+    details = f"{bleu.signature}; chrF2 {results['chrf'].score:.2f}"
+    assert report(results, "dev") == f"BLEU {bleu.score:.2f} on dev\n{details}"
+    assert scoring(problem, "o u", "r") == "--translation='o u' --reference=r --target_lang=de"
 
 
 def test_only_languages_that_have_a_tokeniser_are_named():
-    class UpDown(Text2TextProblem):
-        source_lang, target_lang = "up", "down"
-
-    assert metric_for(UpDown()).command("o", "r") == "t2t-bleu --translation=o --reference=r"
+    assert scoring(UpDown(), "o") == "--translation=o --reference=REFERENCE"
 
 
 def test_trees_are_measured_by_their_brackets():
-    measure = metric_for(registry.problem("parse_wsj"))
-    assert (measure.name, measure.title) == ("f1", "F1")
+    problem = registry.problem("parse_wsj")
     flat = ["(S (NP (XX It)) (XX eats) (XX cats) (XX .))", "(NP (XX cat))"]
-    measured = measure.score(flat, GOLD)  # found: S, NP and NP; not found: VP and NP
-    assert measured.score == pytest.approx(100 * 2 * 3 / (3 + 5))
-    assert "precision 100.00, recall 60.00, exact match 50.00" in measured.details
-    assert measure.command("o", "g") == "t2t-parseval --predicted=o --gold=g"
+    results = score_outputs(problem, flat, GOLD)  # found: S, NP and NP; not found: VP and NP
+    assert results["f1"].score == pytest.approx(100 * 2 * 3 / (3 + 5))
+    assert report(results, "dev").startswith(
+        "F1 75.00 on dev\nprecision 100.00, recall 60.00, exact match 50.00"
+    )
+    assert scoring(problem, "o", "g") == "--predicted=o --gold=g"
+    results = score_outputs(
+        problem, ["(S (NP (PRP He)) (VP (VBZ runs)))", ""], ["(S (NP (PRP He)) (VP (VBZ runs)))"] * 2
+    )
+    assert results["f1"].score == 100
+    assert report(results, "dev").endswith("; without a tree, not counted: 1")
 
 
-def test_a_problem_of_another_kind_has_no_measure():
-    class Other(Problem):
-        generate_data = has_data = feature_encoders = dataset = approx_vocab_size = None
-
-    assert metric_for(Other()) is None
+@pytest.mark.parametrize(("names", "main"), [(("loss",), None), (("accuracy", "chrf"), "chrf")])
+def test_a_problem_chooses_its_metrics(monkeypatch, names, main):
+    monkeypatch.setattr(UpDown, "eval_metrics", lambda self: names)
+    metric = main_metric(UpDown())
+    assert (metric and metric.name) == main
+    assert scoring(UpDown(), "o") == ""
 
 
 def test_bleu_of_chinese() -> None:
@@ -51,25 +74,15 @@ def test_bleu_of_chinese() -> None:
     class Reports(Text2TextProblem):
         source_lang, target_lang = "en", "zh_Hant"
 
-    for problem in (registry.problem("translate_enzh"), Reports(), ReversedProblem(ZhDe())):
-        measure = metric_for(problem)
-        result = measure.score(outputs, references)
+    for problem in (registry.problem("translate_enzh"), Reports(), ZhDe().reversed()):
+        result = score_outputs(problem, outputs, references)["bleu"]
         assert result.score == BLEU(tokenize="zh").corpus_score(outputs, [references]).score > 50
-        assert "tok:zh" in result.details
-        assert f"chrF2 {result.chrf:.2f}" in result.details
-        compared = measure.compare({"a": outputs * 20, "b": references * 20}, references * 20)
+        assert "tok:zh" in result.signature
+        metric = main_metric(problem)
+        compared = metric.compare(
+            {"a": outputs * 20, "b": references * 20}, references * 20, problem.target_lang
+        )
         assert compared["a"].score > 50
         assert tokenizer_setting(problem) == {"tokenizer": "zh"}
     assert tokenizer_setting(registry.problem("translate_ende")) == {}
     assert tokenizer_setting(registry.problem("translate_many")) == {"tokenizer": "by script"}
-
-
-class ZhDe(Text2TextProblem):
-    source_lang, target_lang = "zh", "de"
-
-
-def test_an_output_without_a_tree_is_counted() -> None:
-    tree = "(S (NP (PRP He)) (VP (VBZ runs)))"
-    measured = metric_for(registry.problem("parse_wsj")).score([tree, ""], [tree, tree])
-    assert measured.score == 100
-    assert measured.details.endswith("; without a tree, not counted: 1")

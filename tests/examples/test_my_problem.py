@@ -115,7 +115,7 @@ def test_digits_are_pieces_and_the_vocabulary_is_small(tmp_path: Path) -> None:
     file = corpus(tmp_path, "".join(f"19{n:02}\tnineteen {n}\n" for n in range(100)) * 3)
     problem = registry.problem("spoken_dates", data_source=file)
     problem.generate_data(tmp_path / "data")
-    vocabulary = problem.vocabulary(tmp_path / "data")
+    vocabulary = problem.open(tmp_path / "data").vocabularies.inputs
     assert vocabulary.size <= problem.approx_vocab_size == 450
     assert len(vocabulary.encode("1984")) == 4
     assert vocabulary.decode(vocabulary.encode("1984")) == "1984"

@@ -52,7 +52,7 @@ def test_every_field_of_t2t_is_in_one_group() -> None:
 
 def test_every_field_that_t2t_has_is_compared() -> None:
     fields = {name for name, about in ABOUT.items() if about.t2t}
-    assert fields == {*SAME, "learning_rate_constant", "learning_rate_schedule"}
+    assert fields == {*SAME, "learning_rate_constant", "learning_rate_schedule", "optimizer"}
 
 
 def test_the_sets_are_those_of_the_reference() -> None:

@@ -3,7 +3,7 @@ import pytest
 from t2t_revival import HParams, T2TError, registry
 from t2t_revival.data.metadata import references_path
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
-from t2t_revival.problems.text_problems import Finished
+from t2t_revival.problems.problem import Finished
 
 TREES = {
     "train": [
@@ -37,26 +37,26 @@ def test_section_6_3s_settings():
     assert (decode["beam_size"], decode["alpha"], decode["extra_length"]) == (21, 0.3, 300)
     assert problem.approx_vocab_size == 16_000
     assert registry.problem("parse_wsj_semi").approx_vocab_size == 32_000
-    assert "f1" in problem.eval_metrics()
+    assert problem.eval_metrics() == ("loss", "perplexity", "accuracy", "f1")
     hparams = registry.hparams("parsing")
     assert (hparams.num_hidden_layers, hparams.hidden_size) == (4, 1024)
 
 
 def test_outputs_are_measured_against_the_treebanks_own_trees(made):
     problem, data = made
-    found = list(problem.references("dev", data))
+    found = list(problem.open(data).references("dev"))
     assert found == [
         ("It eats .", "(S (NP (PRP It)) (VP (VBZ eats)) (. .))"),
         ("-LRB- cat -RRB-", "(FRAG (NP (-LRB- -LRB-) (NN cat) (-RRB- -RRB-)))"),
     ]
-    assert [words for words, _ in found] == [words for words, _ in problem.text("dev", data)]
+    assert [words for words, _ in found] == [words for words, _ in problem.open(data).text("dev")]
 
 
 def test_where_those_trees_are_missing_the_command_that_makes_them_is_named(made):
     problem, data = made
     references_path(data, "parse_wsj", "dev").unlink()
     with pytest.raises(T2TError, match="no such file: run t2t-datagen --problem=parse_wsj "):
-        list(problem.references("dev", data))
+        list(problem.open(data).references("dev"))
 
 
 def test_a_vocabulary_without_labels_is_refused_before_anything_is_trained(folder):
@@ -78,7 +78,7 @@ def test_a_vocabulary_without_labels_is_refused_before_anything_is_trained(folde
 def test_splits_without_references(made, split, message):
     problem, data = made
     with pytest.raises(T2TError, match=message):
-        list(problem.references(split, data))
+        list(problem.open(data).references(split))
 
 
 @pytest.mark.parametrize(
@@ -133,14 +133,16 @@ def test_parsed_sentences_are_mixed_in(folder):
     )
     metadata = problem.generate_data(folder / "semi")
     assert metadata.splits["train"].examples == 50
-    pieces = problem.vocabulary(folder / "semi").pieces
+    pieces = problem.open(folder / "semi").vocabularies.inputs.pieces
     assert "(S▁" in pieces
     assert "(SINV▁" not in pieces, "the treebank has none"
     again = registry.problem("parse_wsj_semi")
-    assert again.metadata(folder / "semi") == metadata, "what data_dir was made from need not be said again"
+    assert again.open(folder / "semi").metadata == metadata, (
+        "what data_dir was made from need not be said again"
+    )
     other = registry.problem("parse_wsj_semi", data_source=str(folder), auto_trees=[str(auto)])
     with pytest.raises(T2TError, match=r"gold_share=0\.9, not from"):
-        other.metadata(folder / "semi")
+        other.open(folder / "semi")
     with pytest.raises(T2TError, match="--gold_share needs --auto_trees"):
         registry.problem("parse_wsj_semi", gold_share=0.5)
 

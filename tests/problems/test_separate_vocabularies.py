@@ -6,8 +6,6 @@ import pytest
 
 from t2t_revival import T2TError, Text2TextProblem, registry
 from t2t_revival.data.vocabulary import open_vocabulary
-from t2t_revival.hints import datagen_command
-from t2t_revival.problems.reversed import ReversedProblem
 from tests.support.line_corpus import write_pairs
 
 ENGLISH, CHINESE = "a dog sees {} cats", "狗看见{}只猫"
@@ -39,56 +37,56 @@ def made(corpus, tmp_path):
 
 def test_in_the_other_direction_they_are_swapped(made):
     problem, data = made
-    reverse = ReversedProblem(problem)
-    forward, backward = problem.vocabularies(data), reverse.vocabularies(data)
+    reverse = problem.reversed()
+    forward, backward = problem.open(data).vocabularies, reverse.open(data).vocabularies
     assert [each.fingerprint for each in backward] == [each.fingerprint for each in reversed(forward)]
     first = next(reverse.dataset("dev", data).as_numpy_iterator())
     assert first["inputs"].tolist() == [*forward.targets.encode("狗"), 1]
-    assert list(reverse.text("dev", data)) == [pair[::-1] for pair in DEV]
+    assert list(reverse.open(data).text("dev")) == [pair[::-1] for pair in DEV]
 
 
 def test_existing_data_is_taken_as_it_is_unless_the_other_is_asked_for(made):
     problem, data = made
-    assert TranslateEnxx().generate_data(data) == problem.metadata(data)
+    assert TranslateEnxx().generate_data(data) == problem.open(data).metadata
     with pytest.raises(T2TError, match="made with two vocabularies, not with one; give another --data_dir"):
-        TranslateEnxx(separate_vocabularies=False).metadata(data)
+        TranslateEnxx(separate_vocabularies=False).open(data)
     with pytest.raises(T2TError, match="--vocab_size=290, not 300"):
-        TranslateEnxx(vocab_size=300).metadata(data)
+        TranslateEnxx(vocab_size=300).open(data)
 
 
 def test_another_target_vocabulary_or_none_is_refused(made):
     problem, data = made
-    metadata = problem.metadata(data)
+    metadata = problem.open(data).metadata
     (data / metadata.target_vocab_file).write_bytes((data / metadata.vocab_file).read_bytes())
     with pytest.raises(T2TError, match=r"\.xx\.290\.spm: not the vocabulary that the shards"):
-        problem.vocabularies(data)
+        problem.open(data)
     (data / metadata.target_vocab_file).unlink()
     with pytest.raises(T2TError, match=f"{metadata.target_vocab_file}: no such vocabulary"):
-        problem.vocabularies(data)
+        problem.open(data)
 
 
 def test_given_vocabularies_are_copied(made, corpus, tmp_path):
     """Takes two files as separate vocabularies, without another flag."""
     problem, data = made
-    files = [data / each.name for each in problem.metadata(data).vocabularies]
+    files = [data / each.name for each in problem.open(data).metadata.vocabularies]
     other = TranslateEnxx(data_source=corpus, vocab_file=",".join(map(str, files)))
     metadata = other.generate_data(tmp_path / "other")
-    assert metadata.vocabularies == problem.metadata(data).vocabularies
+    assert metadata.vocabularies == problem.open(data).metadata.vocabularies
     assert (tmp_path / "other" / files[1].name).read_bytes() == files[1].read_bytes()
     with pytest.raises(T2TError, match="not with one"):
-        TranslateEnxx(vocab_file=files[0]).metadata(tmp_path / "other")
+        TranslateEnxx(vocab_file=files[0]).open(tmp_path / "other")
     with pytest.raises(T2TError, match=r"made with vocab\.translate_enxx\.en\.290\.spm, not with .*xx\.290"):
-        TranslateEnxx(vocab_file=files[::-1]).metadata(tmp_path / "other")
+        TranslateEnxx(vocab_file=files[::-1]).open(tmp_path / "other")
 
 
 def test_both_grow_by_the_text_of_their_side(made, corpus, tmp_path):
     problem, data = made
-    files = [data / each.name for each in problem.metadata(data).vocabularies]
+    files = [data / each.name for each in problem.open(data).metadata.vocabularies]
     Path(corpus, "train.en").write_text("the birds fly north ω\n" * 100, encoding="utf-8")
     Path(corpus, "train.xx").write_text("鸟往北飞\n" * 100, encoding="utf-8")
     grown = TranslateEnxx(data_source=corpus, vocab_file=files, update_vocab=True)
     grown.generate_data(tmp_path / "grown")
-    for new, old, piece in zip(grown.vocabularies(tmp_path / "grown"), files, "ω鸟", strict=True):
+    for new, old, piece in zip(grown.open(tmp_path / "grown").vocabularies, files, "ω鸟", strict=True):
         older = open_vocabulary(old)
         assert new.size > older.size
         assert new.pieces[: older.size] == older.pieces
@@ -129,6 +127,6 @@ def test_trees_share_their_words(tmp_path):
 
 def test_messages_ask_for_two():
     start = "t2t-datagen --problem=two_scripts --data_dir=d --data_source=FOLDER"
-    assert datagen_command(TwoScripts(), Path("d")) == f"{start} --separate_vocabularies"
+    assert str(TwoScripts().datagen_command(Path("d"))) == f"{start} --separate_vocabularies"
     files = [Path("a.spm"), Path("b.spm")]
-    assert datagen_command(TwoScripts(), Path("d"), files) == f"{start} --vocab_file=a.spm,b.spm"
+    assert str(TwoScripts().datagen_command(Path("d"), files)) == f"{start} --vocab_file=a.spm,b.spm"

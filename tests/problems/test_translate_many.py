@@ -1,4 +1,4 @@
-"""translate_many: languages of corpora, their tags, and what it refuses."""
+"""WMT14's problems, and translate_many: languages of corpora, their tags, and what it refuses."""
 
 import pytest
 
@@ -18,12 +18,10 @@ def test_corpora_named_after_their_languages_get_the_tag_of_the_target(tmp_path,
         "en,fr",
         "de,en",
     )
-    found = problem.corpora("dev", tmp_path)
-    english = [target for _, target in found["fr-en"].text("dev", tmp_path)]
-    assert [source for source, _ in found["en-de"].text("dev", tmp_path)] == [
-        f"<2de> {line}" for line in english
-    ]
-    assert all(source.startswith("<2en> ") for source, _ in found["fr-en"].text("train", tmp_path))
+    found = problem.open(tmp_path).corpora("dev")
+    english = [target for _, target in found["fr-en"].text("dev")]
+    assert [source for source, _ in found["en-de"].text("dev")] == [f"<2de> {line}" for line in english]
+    assert all(source.startswith("<2en> ") for source, _ in found["fr-en"].text("train"))
 
 
 def test_one_source_is_refused(tmp_path):
@@ -49,3 +47,24 @@ def test_it_has_no_reverse(tmp_path):
     with pytest.raises(T2TError, match="its data has tags such as <2de> before sources"):
         registry.problem("translate_many_rev", data_source="en-de=sample").generate_data(tmp_path / "data")
     assert not (tmp_path / "data").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "target", "tfds", "pieces"),
+    [
+        ("translate_ende", "de", "wmt14_translate/de-en", 37_000),
+        ("translate_enfr", "fr", "wmt14_translate/fr-en", 32_000),
+    ],
+)
+def test_wmt14_problems_are_section_5_1s(name, target, tfds, pieces):
+    problem = registry.problem(name)
+    assert (problem.name, problem.source_lang, problem.target_lang) == (name, "en", target)
+    assert problem.approx_vocab_size == pieces
+    assert problem.make_source("wmt14", None).name == f"tfds:{tfds}"
+    assert problem.default_source == "wmt14"
+
+
+def test_english_to_chinese_has_two_vocabularies_as_in_t2t():
+    problem = registry.problem("translate_enzh")
+    assert (problem.source_lang, problem.target_lang, problem.separate_vocabularies) == ("en", "zh", True)
+    assert problem.make_source(problem.default_source, None).name == "tfds:wmt17_translate/zh-en"

@@ -3,7 +3,7 @@
 import pytest
 
 from t2t_revival import registry
-from t2t_revival.evaluation.significance import Compared
+from t2t_revival.metrics.significance import Compared
 from t2t_revival.reproduction.table3 import (
     FAILS,
     FINDINGS,

@@ -87,7 +87,9 @@ def test_a_run_of_other_settings_is_no_row(tmp_path) -> None:
 def test_a_run_measured_on_another_dev_split_is_no_row(tmp_path, monkeypatch) -> None:
     problem = registry.problem(TRANSLATION)
     vocabulary = SimpleNamespace(fingerprint="v")
-    for name, value in (("has_data", True), ("vocabulary", vocabulary), ("data_fingerprint", "aaaaaaaa")):
+    vocabularies = SimpleNamespace(inputs=vocabulary)
+    data = SimpleNamespace(vocabularies=vocabularies, fingerprint=lambda split: "aaaaaaaa")
+    for name, value in (("has_data", True), ("open", data)):
         monkeypatch.setattr(type(problem), name, lambda *args, value=value: value)
     monkeypatch.setattr(Run, "load", lambda place: vocabulary)
     runs = Runs(tmp_path, CPU, FakeCommands(), "sample")

@@ -5,10 +5,11 @@ import pytest
 
 from t2t_revival import DecodeHParams, T2TError, Transformer, Translator, registry
 from t2t_revival.checkpoints import directory as checkpoints
+from t2t_revival.checkpoints.best import keep_best
 from t2t_revival.checkpoints.directory import Checkpoint
 from t2t_revival.checkpoints.file import fingerprint
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
-from t2t_revival.evaluation.checkpoint_scores import Evaluations
+from t2t_revival.evaluation.checkpoint_evaluation import Evaluations
 from t2t_revival.model_folder import ModelFolder, Run
 from t2t_revival.server.inspection import MAX_POINTS, ExplainRequest, Inspector
 from t2t_revival.visualization.explanation import explain
@@ -93,6 +94,15 @@ def test_curves_and_the_score_of_the_step_that_is_served(inspector, translator, 
     assert training.metric == "BLEU"
     assert training.score
     assert training.score.model_dump() == {"name": "BLEU", "value": 12.0}
+
+
+def test_the_runs_metric_is_shown(inspector, translator, tmp_path):
+    write(tmp_path / "model.ckpt-7.npz", translator)
+    keep_best(tmp_path, {7: 3.25}, "chrf", 1)
+    (tmp_path / "dev.csv").write_text(DEV.replace("loss", "chrf") + "\n".join(ROWS) + "\n")
+    training = inspector.training
+    assert [value for _, value in training.curves["score"]] == [4.5, 3.5, 3.25]
+    assert training.metric == training.score.name == "chrF2"
 
 
 @pytest.mark.parametrize("name", ["averaged/model.ckpt-7.npz", "model.ckpt-8.npz", "model.ckpt-7.npz"])

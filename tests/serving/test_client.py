@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from t2t_revival import DecodeHParams, T2TError
+from t2t_revival.decoding.outputs import Translation
 from t2t_revival.serving import client
 from t2t_revival.serving.signatures import DEFAULT, NO_OUTPUT, WITH_OPTIONS
 from tests.support.model_server import HOST, Cable, Canned, ModelServer, Refusal, Side, echo, texts
@@ -64,7 +65,7 @@ def test_options_are_given_for_each_line(server):
     server.model_server.predict, calls = failing(0, busy)
     options = DecodeHParams(beam_size=3, alpha=1, extra_length=7, return_beams=True)
     found = client.query(server.model(), ["a", "b"], options)
-    assert found[1] == [client.Output("B", 0.0), client.Output("B", -1.0), client.Output("B", -2.0)]
+    assert found[1] == [Translation("B", 0.0), Translation("B", -1.0), Translation("B", -2.0)]
     ((_, signature, inputs),) = calls
     assert signature == "translate_with_options"
     given = {name: [*values] for name, values in inputs.items() if name != "inputs"}
@@ -82,7 +83,7 @@ def test_padding_is_dropped(server):
 
     server.model_server.predict = predict
     found = client.query(server.model(), ["x", ""])
-    assert found == [[client.Output("a", -1.0)], [client.Output("", 0.0)]]
+    assert found == [[Translation("a", -1.0)], [Translation("", 0.0)]]
 
 
 def test_a_busy_server_is_asked_again(server):

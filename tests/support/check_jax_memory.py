@@ -10,9 +10,10 @@ import jax
 
 from t2t_revival import HParams, RunConfig, T2TError, registry
 from t2t_revival.data.records import SplitData
+from t2t_revival.training.engines import jax_engine
 from t2t_revival.training.engines.engine import accumulation
+from t2t_revival.training.engines.jax_devices import device_memory
 from t2t_revival.training.engines.jax_engine import JaxEngine
-from t2t_revival.training.engines.jax_memory import device_memory, step_memory, with_largest_batch
 from t2t_revival.training.model import TrainingTransformer
 from t2t_revival.training.trainer import TrainingData, new_model
 
@@ -28,14 +29,15 @@ def memory(engine: JaxEngine, batch_size: int, tokens: int) -> int:
     """Memory of a step of updates of `tokens` in batches."""
     hparams = SMALL.replace(batch_size=batch_size, effective_batch_size=tokens)
     engine.prepare(build(hparams, accumulation(hparams, 1)))
-    return step_memory(engine, hparams)
+    return engine.step_memory(hparams)
 
 
 def chosen(engine: JaxEngine, tokens: int, available: int) -> Any:
     """The chosen sizes, or what is said instead."""
     hparams = SMALL.replace(batch_size=tokens, effective_batch_size=0)
     try:
-        found = with_largest_batch(engine, hparams, build, available)
+        jax_engine.device_memory = lambda _: available
+        found = engine.largest_batch(hparams, build)
     except T2TError as error:
         return str(error)
     return found.batch_size, found.effective_batch_size, accumulation(found, 1)
@@ -46,7 +48,7 @@ def full_size(engine: JaxEngine, name: str) -> int:
     hparams = registry.hparams(name)
     model = new_model(TrainingData(SplitData([]), 37_000), hparams, CONFIG, accumulation(hparams, 1), 1)
     engine.prepare(model)
-    return step_memory(engine, hparams)
+    return engine.step_memory(hparams)
 
 
 if __name__ == "__main__":

@@ -147,8 +147,8 @@ def training_batches(
     problem: Text2TextProblem, data_dir: Path, hparams: HParams = HPARAMS, **settings: Any
 ) -> TrainingBatches:
     """Opens the batches that a training reads from a data_dir."""
-    splits = problem.vocabularies(data_dir).splits() if hparams.subword_dropout else None
-    return TrainingBatches(problem.shards("train", data_dir), hparams, splits=splits, **settings)
+    splits = problem.open(data_dir).vocabularies.splits() if hparams.subword_dropout else None
+    return TrainingBatches(problem.open(data_dir).split("train"), hparams, splits=splits, **settings)
 
 
 def open_batches(paths: list[Path], hparams: HParams = HPARAMS, **settings: Any) -> TrainingBatches:
@@ -180,5 +180,5 @@ def pairs_of(batch: tuple[np.ndarray, ...]) -> list[tuple[list[int], list[int]]]
 
 def dev_batches(problem: Text2TextProblem, data_dir: Path, **settings: Any) -> list[tuple[np.ndarray, ...]]:
     """Returns the batches of an evaluation: inputs, labels and weights."""
-    made = evaluation_batches(problem.shards("dev", data_dir), HPARAMS, **settings)
+    made = evaluation_batches(problem.open(data_dir).split("dev"), HPARAMS, **settings)
     return [(features["inputs"], labels, weights) for features, labels, weights in made]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from t2t_revival import DecodeHParams, Text2TextProblem, registry
+from t2t_revival import DecodeHParams, registry
 from t2t_revival.back_translation.corpus import BackTranslation, MonolingualText
 from t2t_revival.checkpoints import directory, file
 from t2t_revival.decoding.trained_models import TrainedModel
@@ -48,7 +48,7 @@ def teacher_outputs(
     """Outputs of a teacher, in blocks of 4 lines."""
     options = fields.pop("options", DecodeHParams(beam_size=3))
     blocks = {"block_lines": 4, **fields}
-    return TeacherOutputs(folder, [model], text_problem(problem), data_dir, options, **blocks)
+    return TeacherOutputs(folder, [model], registry.problem(problem).open(data_dir), options, **blocks)
 
 
 def back_translation(
@@ -64,13 +64,7 @@ def back_translation(
     options = fields.pop("options", DecodeHParams(beam_size=3))
     blocks = {"block_lines": 4, **fields}
     opened = MonolingualText.open([mono])
-    return BackTranslation(folder, model, text_problem(problem), "fingerprint", options, opened, **blocks)
-
-
-def text_problem(name: str) -> Text2TextProblem:
-    problem = registry.problem(name)
-    assert isinstance(problem, Text2TextProblem)
-    return problem
+    return BackTranslation(folder, model, registry.problem(problem), "fingerprint", options, opened, **blocks)
 
 
 def content(blocks: DecodedBlocks) -> dict[str, bytes]:

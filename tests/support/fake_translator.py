@@ -32,7 +32,7 @@ class FakeTranslator:
         translate: Callable[[str], str] = str.upper,
     ) -> None:
         self.problem = registry.problem("translate_ende")
-        self.vocabulary = self.problem.vocabulary(data_dir)
+        self.vocabulary = self.problem.open(data_dir).vocabularies.inputs
         self.max_length, self.num_parallel_batches, self.options = 40, 1, DecodeHParams(beam_size=3)
         self.engine, self.translations = "tensorflow, float32", None
         self.detailer = SimpleNamespace(heads=None)

@@ -1,8 +1,9 @@
-"""Curves: they survive crashes, resumptions, and scores that come and go."""
+"""Curves, and their picture: they survive crashes, resumptions, and scores that come and go."""
 
 from pathlib import Path
 
 import pytest
+from matplotlib.figure import Figure
 
 from t2t_revival import T2TError
 from t2t_revival.curve_files import (
@@ -12,12 +13,14 @@ from t2t_revival.curve_files import (
     best_row,
     comparable_rows,
     csv_path,
+    is_falling,
     read_curve,
     read_segments,
 )
 from t2t_revival.training.curves import Curves
 from t2t_revival.training.state import Seen
 from t2t_revival.utils.score_events import ScoreEvents
+from t2t_revival.visualization.learning_curve import _draw_segments
 
 
 def add(
@@ -99,3 +102,43 @@ def test_what_cannot_be_closed_hides_no_error(tmp_path: Path, monkeypatch: pytes
 
     monkeypatch.setattr(ScoreEvents, "close", fail)
     add(tmp_path, 0, (1, {"loss": 3.0}))
+
+
+@pytest.mark.parametrize(
+    ("losses", "count", "falling"),
+    [
+        ([6.9, 5.5, 4.2], 5, True),
+        ([6.9, 5.5, 4.2, 2.01, 2.0, 1.99], 3, False),
+        ([6.9, 5.5, 4.2, 2.01, 2.0, 1.99], 4, True),
+        ([2.0, 2.1, 2.2], 5, False),
+        ([5.0], 5, False),
+        ([0.14, 0.12, 0.11], 3, False),
+    ],
+)
+def test_the_loss_over_the_checkpoints_of_an_average(
+    tmp_path: Path, losses: list[float], count: int, falling: bool
+) -> None:
+    rows = [f"{step},{step * 9},1.0,{loss},d,e" for step, loss in enumerate(losses, start=1)]
+    (tmp_path / "dev.csv").write_text(
+        "\n".join(["step,target_tokens,seconds,loss,data,decoding", *rows, ""]), encoding="utf-8"
+    )
+    assert is_falling(tmp_path, count) == falling
+
+
+def test_no_evaluations(tmp_path: Path) -> None:
+    assert not is_falling(tmp_path, 5)
+
+
+HEADER = "step,target_tokens,seconds,loss,bleu,data,decoding\n"
+
+
+def test_lines_of_different_data_are_apart_and_told_apart(tmp_path: Path) -> None:
+    rows = ("1,10,1,5,2,a,x", "2,20,1,4,3,a,x", "3,30,1,6,1,b,x", "4,40,1,3,4,a,x", "5,50,1,2,5,a,y")
+    (tmp_path / "dev.csv").write_text(HEADER + "\n".join(rows) + "\n")
+    axes = Figure().add_subplot()
+    shown = _draw_segments(axes, read_segments(tmp_path, DEV, "loss"), "loss", "o", "b", "dev loss")
+    assert [line.get_ydata().tolist() for line in axes.get_lines()] == [[5, 4], [6], [3, 2]]
+    assert [line.get_linestyle() for line in axes.get_lines()] == ["-", "--", "-"]
+    assert [line.get_label() for line in shown] == ["dev loss", "dev loss, other data"]
+    shown = _draw_segments(axes, read_segments(tmp_path, DEV, "bleu"), "bleu", "s", "r", "dev BLEU")
+    assert [line.get_label() for line in shown] == ["dev BLEU, other settings", "dev BLEU"]

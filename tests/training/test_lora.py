@@ -57,7 +57,7 @@ def test_whoever_loads_a_checkpoint_gets_the_merged_model(tmp_path: Path) -> Non
     random_adapters(model)
     path = tmp_path / "model.ckpt-1.npz"
     checkpoints.save(path, checkpoints.model_arrays(model), {"step": 1})
-    averaged = checkpoints.average(checkpoints.list_checkpoints(tmp_path), tmp_path).path
+    averaged = checkpoints.write_average(checkpoints.list_checkpoints(tmp_path), tmp_path / "averaged")
     for stored in (path, averaged):
         plain = Transformer(HPARAMS, VOCAB)
         checkpoints.restore_weights(plain, stored)

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_revival import HParams, TokenCrossEntropy, Transformer, make_optimizer
-from t2t_revival.training.optimizer import FusedAdam, LossScaledAdam
+from t2t_revival import HParams, T2TError, TokenCrossEntropy, Transformer, make_optimizer, registry
+from t2t_revival.training.schedule import learning_rate
+from tests.support.bad_batches import HPARAMS, NAN, trained, weighted
+from tests.support.guide_packages import guide_package
 
 RNG = np.random.default_rng(10)
 
@@ -70,11 +72,9 @@ def test_accumulated_gradients_make_one_update_of_their_mean(tiny_hparams: HPara
 @pytest.mark.parametrize("accumulate", [1, 3])
 def test_learning_rate_of_an_update(tiny_hparams: HParams, accumulate: int) -> None:
     """The reported rate is the one used: with one gradient, Adam's first step is the rate itself."""
-    optimizer = make_optimizer(tiny_hparams, accumulate)
-    assert float(optimizer.learning_rate_at(7)) == pytest.approx(8**-0.5 * 7 * 10**-1.5, rel=1e-5)
-    moved = updated(optimizer, np.zeros((1,), "float32"), np.ones((accumulate, 1), "float32"))
-    assert float(optimizer.learning_rate_at(1)) == pytest.approx(-float(moved[0]), rel=1e-4)
-    assert float(FusedAdam(learning_rate=0.5).learning_rate_at(9)) == 0.5
+    ones = np.ones((accumulate, 1), "float32")
+    moved = updated(make_optimizer(tiny_hparams, accumulate), np.zeros((1,), "float32"), ones)
+    assert float(learning_rate(tiny_hparams, 1)) == pytest.approx(-float(moved[0]), rel=1e-4)
 
 
 @pytest.mark.slow
@@ -93,11 +93,12 @@ def test_a_compiled_model_is_saved_with_its_optimizer(tiny_hparams: HParams, tmp
         np.testing.assert_array_equal(np.array(a), np.array(b))
 
 
-@pytest.mark.parametrize("kind", [FusedAdam, LossScaledAdam])
+@pytest.mark.parametrize("scales_loss", [False, True])
 def test_a_loop_of_ones_own_prints_no_warning(
-    kind: type[FusedAdam], tiny_hparams: HParams, caplog: pytest.LogCaptureFixture
+    scales_loss: bool, tiny_hparams: HParams, caplog: pytest.LogCaptureFixture
 ) -> None:
-    optimizer, variable = make_optimizer(tiny_hparams, kind=kind), keras.Variable(np.ones(3, "float32"))
+    optimizer = make_optimizer(tiny_hparams, scales_loss=scales_loss)
+    variable = keras.Variable(np.ones(3, "float32"))
     optimizer.build([variable])
 
     @tf.function
@@ -112,3 +113,29 @@ def test_a_loop_of_ones_own_prints_no_warning(
         logger.removeHandler(caplog.handler)
     assert not caplog.records
     assert np.all(np.array(variable) < 1)
+
+
+@pytest.mark.slow
+def test_an_optimizer_of_ones_own_skips_updates_and_resumes(shard: Path, tmp_path: Path) -> None:
+    registry.import_usr_dir(guide_package(tmp_path / "usr_lion", "register_optimizer"))
+    hparams = HPARAMS.replace(optimizer="lion", ema_decay=0.5, effective_batch_size=2 * HPARAMS.batch_size)
+    with weighted({3: NAN}):
+        whole, notes, _ = trained(shard, tmp_path / "whole", hparams=hparams)
+        trained(shard, tmp_path / "parts", hparams=hparams.replace(train_steps=2))
+        parts, _, _ = trained(shard, tmp_path / "parts", hparams=hparams)
+    assert notes == ["update 2 skipped: loss is nan (1 in a row, 1 in all)"]
+    assert sum(name.startswith("optimizer/lion/") for name in whole) > 9
+    assert parts.keys() == whole.keys()
+    for name, array in whole.items():
+        np.testing.assert_array_equal(parts[name], array, err_msg=name)
+
+
+def test_what_is_no_optimizer_is_refused() -> None:
+    @registry.register_optimizer
+    def nothing(hparams: HParams) -> None:
+        pass
+
+    with pytest.raises(T2TError, match="optimizer 'nothing' returns None, not one of Keras's"):
+        make_optimizer(HParams(optimizer="nothing"))
+    with pytest.raises(T2TError, match="unknown optimizer 'adamm'; did you mean adam"):
+        registry.hparams("tiny", "optimizer=adamm")

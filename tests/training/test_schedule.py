@@ -1,6 +1,5 @@
 """Section 5.3 and tensor2tensor's schedules."""
 
-import re
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +9,7 @@ import tensorflow as tf
 from t2t_revival import HParams, T2TError, registry
 from t2t_revival.training.engines.engine import accumulation
 from t2t_revival.training.schedule import Schedule, learning_rate
+from tests.support.guide_packages import guide_package
 
 T2T_RATES = np.load(Path(__file__).parents[1] / "reference" / "learning_rate.npz")
 
@@ -97,22 +97,11 @@ def test_a_trained_model_is_read_without_its_factor(tmp_path: Path) -> None:
         stored.override("")
 
 
-def guide_package(folder: Path) -> str:
-    """The package that docs/guides/training.md shows."""
-    text = (Path(__file__).parents[2] / "docs" / "guides" / "training.md").read_text(encoding="utf-8")
-    (code,) = [
-        block for block in re.findall(r"```python\n(.*?)```", text, re.S) if "schedule_factor" in block
-    ]
-    folder.mkdir()
-    (folder / "__init__.py").write_text(code)
-    return str(folder)
-
-
 def test_a_factor_of_ones_own_runs_in_a_graph(tmp_path: Path) -> None:
     schedule = "constant*cool_down"
     with pytest.raises(T2TError, match="'cool_down'"):
         registry.hparams("tiny", f"learning_rate_schedule={schedule}")
-    registry.import_usr_dir(guide_package(tmp_path / "usr_rates"))
+    registry.import_usr_dir(guide_package(tmp_path / "usr_rates", "schedule_factor"))
     assert registry.list_schedule_factors()["cool_down"].startswith("1, then along a square root")
     rates = Schedule(
         registry.hparams(

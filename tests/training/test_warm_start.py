@@ -97,7 +97,7 @@ def test_folders_and_files_name_a_checkpoint(tmp_path: Path) -> None:
             tmp_path / checkpoints.file_name(step), {f"{MODEL}w": np.zeros(3, "f")}, {"step": step}
         )
         keep_best(tmp_path, {1: 1.0, 2: 2.0}, "loss", 2)
-    checkpoints.average(checkpoints.list_checkpoints(tmp_path)[:1], tmp_path)
+    checkpoints.write_average(checkpoints.list_checkpoints(tmp_path)[:1], tmp_path / "averaged")
     save_run(tmp_path)
     for given, expected in (
         (".", "model.ckpt-2.npz"),

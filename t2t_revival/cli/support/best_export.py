@@ -9,7 +9,7 @@ from collections.abc import Mapping
 
 from t2t_revival.cli.support.messages import say
 from t2t_revival.cli.support.subcommand import start_command
-from t2t_revival.hints import command_line
+from t2t_revival.errors import CommandLine
 
 EXPORTER = "t2t-exporter"
 
@@ -40,7 +40,7 @@ class BestExport:
             elif self._process:
                 self._report(self._process)
             if self._is_due:
-                say(f"the best checkpoint is not exported: {command_line(EXPORTER, **self._flags)}")
+                say(f"the best checkpoint is not exported: {CommandLine(EXPORTER, **self._flags)}")
 
     def ask(self) -> None:
         """Exports the best checkpoint, after the export that is running."""
@@ -74,6 +74,6 @@ class BestExport:
         self._errors.truncate()
         if ended.returncode:
             reason = next((line for line in reversed(lines) if line.startswith(EXPORTER)), "no message")
-            say(f"warning: {reason}; again: {command_line(EXPORTER, **self._flags)}")
+            say(f"warning: {reason}; again: {CommandLine(EXPORTER, **self._flags)}")
         else:
             say("exported the best checkpoint")

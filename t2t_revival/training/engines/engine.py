@@ -8,20 +8,16 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
-import keras
 import numpy as np
 
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams.hparams import HParams
-from t2t_revival.utils.keras_config import JAX, check_usable
 
 if TYPE_CHECKING:
     from t2t_revival.data.batching import TrainingBatches
     from t2t_revival.training.model import TrainingTransformer
-    from t2t_revival.training.run_config import RunConfig
 
 Build: TypeAlias = "Callable[[HParams, int], TrainingTransformer]"
-STRATEGIES = ("auto", "default", "mirrored", "multi_worker")
 
 
 class StepLogs(NamedTuple):
@@ -76,7 +72,7 @@ class Engine(abc.ABC):
         """Returns hparams with the largest `batch_size` that fits, and updates of as many tokens.
 
         Args:
-            hparams: see `with_largest_batch`.
+            hparams: updates have `effective_batch_size` tokens, or where that is 0 a batch of each device.
             build: makes a compiled model, with so many micro-batches for an update.
 
         Raises:
@@ -127,40 +123,27 @@ class Engine(abc.ABC):
         return value
 
     def translate(self, error: Exception) -> Exception:
-        """Returns the error that says what a user can do, behind one of the backend."""
+        """Returns the error that says what a user can do, behind one of the backend; any other as it is."""
+        if self.is_memory_full(error):
+            return T2TError("out of memory: lower batch_size, or max_length, in --hparams")
+        if self.is_worker_lost(error):
+            return T2TError(
+                "lost another worker: start the same command again on all machines, and training resumes "
+                "from the last checkpoint"
+            )
         return error
 
+    @abc.abstractmethod
+    def is_memory_full(self, error: Exception) -> bool:
+        """Returns whether an error is that of a device whose memory is full."""
+
+    @abc.abstractmethod
     def is_worker_lost(self, error: Exception) -> bool:
         """Returns whether an error is that of another process, which is gone."""
-        return False
 
     @abc.abstractmethod
     def stop(self) -> None:
         """Ends what `start` began, if it was called."""
-
-
-def make_engine(config: RunConfig) -> Engine:
-    """Makes the engine of Keras's backend.
-
-    Raises:
-        T2TError: there is none, it has no such strategy or options, or Keras's configuration is not usable.
-    """
-    if config.strategy not in STRATEGIES:
-        raise T2TError(f"--strategy={config.strategy} is not one of {', '.join(STRATEGIES)}")
-    check_usable()
-    return _jax_engine(config) if keras.backend.backend() == JAX else _tensorflow_engine(config)
-
-
-def _tensorflow_engine(config: RunConfig) -> Engine:
-    from t2t_revival.training.engines.tensorflow_engine import TensorFlowEngine
-
-    return TensorFlowEngine(config)
-
-
-def _jax_engine(config: RunConfig) -> Engine:
-    from t2t_revival.training.engines.jax_engine import JaxEngine
-
-    return JaxEngine(config)
 
 
 def accumulation(hparams: HParams, replicas: int) -> int:
@@ -177,8 +160,3 @@ def accumulation(hparams: HParams, replicas: int) -> int:
 def _of_update(micro_batches: Sequence[StepLogs]) -> StepLogs:
     loss, cross_entropy = np.mean([logs[:2] for logs in micro_batches], axis=0).tolist()
     return micro_batches[-1]._replace(loss=loss, cross_entropy=cross_entropy)
-
-
-def out_of_memory() -> T2TError:
-    """Returns the error of a device whose memory is full."""
-    return T2TError("out of memory: lower batch_size, or max_length, in --hparams")

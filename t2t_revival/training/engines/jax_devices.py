@@ -20,7 +20,9 @@ HELP = (
     f"set {COORDINATOR}=HOST:PORT of the first process, {PROCESSES} and {PROCESS} for each, or start them by "
     "Slurm or Open MPI"
 )
-LOST = ("UNAVAILABLE", "DEADLINE_EXCEEDED", "ABORTED", "Connection closed", "Connection reset", "Gloo")
+LOST = (  # texts in errors of a process whose connection to another one is gone
+    *("UNAVAILABLE", "DEADLINE_EXCEEDED", "ABORTED", "Connection closed", "Connection reset", "Gloo"),
+)
 
 
 def devices_of(strategy: str) -> list[jax.Device]:
@@ -29,6 +31,12 @@ def devices_of(strategy: str) -> list[jax.Device]:
         return jax.devices()
     gpus = [device for device in jax.local_devices() if device.platform != "cpu"]
     return gpus if strategy == "auto" and len(gpus) > 1 else jax.local_devices()[:1]
+
+
+def device_memory(device: jax.Device) -> int:
+    """Returns the memory of a device in bytes; of a CPU, that of the machine."""
+    statistics = device.memory_stats() or {}
+    return statistics.get("bytes_limit") or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def join_processes() -> None:
@@ -99,13 +107,3 @@ def _initialize(own: dict[str, Any], seconds: float) -> None:
         raise errors[0]
     if thread.is_alive():
         raise RuntimeError("the other processes have not come")
-
-
-def lost_process(error: Exception) -> Exception:
-    """Returns the error for a user if another process is gone; any other error as it is."""
-    if not isinstance(error, jax.errors.JaxRuntimeError) or not any(sign in str(error) for sign in LOST):
-        return error
-    return T2TError(
-        "lost another process: start the same command again on all machines, and training resumes from the "
-        "last checkpoint"
-    )

@@ -16,13 +16,14 @@ import numpy as np
 from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
-from t2t_revival.training.engines.adam import AdamState, apply_adam, first_state
-from t2t_revival.training.engines.engine import Build, Engine, StepLogs, out_of_memory
-from t2t_revival.training.engines.jax_devices import devices_of, join_processes, lost_process
+from t2t_revival.errors import T2TError
+from t2t_revival.training.engines.engine import Build, Engine, StepLogs, accumulation
+from t2t_revival.training.engines.jax_devices import LOST, device_memory, devices_of, join_processes
 from t2t_revival.training.engines.jax_loss import in_blocks
-from t2t_revival.training.engines.jax_memory import device_memory, with_largest_batch
+from t2t_revival.training.engines.jax_update import OptimizerState, apply_gradients, first_state
 from t2t_revival.training.engines.prefetch import Prefetch
-from t2t_revival.utils.keras_hooks import release
+from t2t_revival.utils.keras_hooks import gradient_sums, release
+from t2t_revival.utils.sizes import readable_size
 
 if TYPE_CHECKING:
     from t2t_revival.data.batching import Element, TrainingBatches
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 AXIS = "batch"
 COMPILED = "compiled"  # folder in output_dir: compiled steps, which a training that resumes finds there
 BATCHES_AHEAD = 4  # on the device, before they are needed
+FIRST = 1024  # tokens of a device's part of a batch, from which the largest one is searched by doubling
+MARGIN = 0.1  # of the memory, for batches made ahead, evaluations and fragments
 
 
 class State(NamedTuple):
@@ -41,12 +44,12 @@ class State(NamedTuple):
     Attributes:
         weights: that are trained.
         others: random states, and weights that are not trained.
-        adam: of the optimizer.
+        optimizer: that of the optimizer.
     """
 
     weights: list[jax.Array]
     others: list[jax.Array]
-    adam: AdamState
+    optimizer: OptimizerState
 
 
 class JaxEngine(Engine):
@@ -80,18 +83,43 @@ class JaxEngine(Engine):
     def prepare(self, model: TrainingTransformer) -> None:
         self._model = model
         model.loss_sums = in_blocks(model.loss_sums, self._mesh)
-        release(model.optimizer.accumulated_gradients)  # which are in the state
+        release(gradient_sums(model.optimizer))  # which are in the state
 
     def largest_batch(self, hparams: HParams, build: Build) -> HParams:
         memory = device_memory(self._mesh.devices.flat[0])
-        return with_largest_batch(self, hparams, build, memory)
+        tokens = hparams.effective_batch_size or hparams.batch_size * self.replicas
+        most = -(-tokens // self.replicas)
+        best, size = None, min(max(FIRST, hparams.max_length), most)
+        while True:
+            tried = hparams.replace(batch_size=size, effective_batch_size=tokens)
+            self.prepare(build(tried, accumulation(tried, self.replicas)))
+            if self.step_memory(tried) > (1 - MARGIN) * memory:
+                break
+            best = tried
+            if size == most:
+                break
+            size = min(2 * size, most)
+        if best is None:
+            raise T2TError(
+                f"batch_size=auto: a batch of {size:,} tokens needs more than the {readable_size(memory)} of "
+                "the device: try --shard_optimizer, --precision=mixed_bfloat16 or a lower max_length"
+            )
+        return best.replace(batch_size=-(-most // -(-most // best.batch_size)))  # equal parts of an update
+
+    def step_memory(self, hparams: HParams) -> int:
+        """Estimates the memory of each device in bytes, by XLA, in a step of the longest sentences."""
+        rows = max(1, hparams.batch_size // hparams.max_length) * self.replicas
+        estimate = self.compile_step(rows, hparams.max_length).memory_analysis()
+        assert estimate, "CPUs and GPUs have one"
+        held = estimate.argument_size_in_bytes + estimate.output_size_in_bytes - estimate.alias_size_in_bytes
+        return held + estimate.temp_size_in_bytes
 
     def start(self, batches: TrainingBatches) -> None:
         state = self._first_state()
         shardings = self._shardings(state)
         self._state = jax.tree.map(self._put, state, shardings)
         self._step = self._jitted(shardings)
-        self._gather = jax.jit(lambda adam: adam, out_shardings=self._everywhere)
+        self._gather = jax.jit(lambda state: state, out_shardings=self._everywhere)
         self._elements = Prefetch(batches.elements(), self._place, BATCHES_AHEAD)
         self.synchronize()  # the model's own copies of the state are free
 
@@ -104,32 +132,30 @@ class JaxEngine(Engine):
         return [StepLogs(*(value.item() for value in one)) for one in jax.device_get(list(logs))]
 
     def synchronize(self) -> None:
-        model, adam = self._model, self._state.adam
+        model, optimizer = self._model, self._state.optimizer
         if self._shards_optimizer:
-            adam = self._gather(adam)
+            optimizer = self._gather(optimizer)
         pairs = [
             *zip(model.trainable_variables, self._state.weights, strict=True),
             *zip(model.non_trainable_variables, self._state.others, strict=True),
-            *adam.of_variables(model.optimizer),
+            *optimizer.of_variables(model.optimizer),
         ]
         for variable, array in pairs:
             variable.assign(array.addressable_data(0))
-        scale = adam.scale.addressable_data(0), adam.since_change.addressable_data(0)
-        model.optimizer.set_updates(int(adam.updates.addressable_data(0)))
-        model.optimizer.set_loss_scale(*(value.item() for value in scale))
+        model.optimizer.set_updates(int(optimizer.updates.addressable_data(0)))
+        model.optimizer.set_loss_scale(*(value.addressable_data(0).item() for value in optimizer.loss_scale))
 
     def all_reduce_max(self, value: int) -> int:
         if not self.several:
             return value
         return int(np.max(multihost_utils.process_allgather(np.array(value))))
 
-    def translate(self, error: Exception) -> Exception:
-        if isinstance(error, jax.errors.JaxRuntimeError) and "RESOURCE_EXHAUSTED" in str(error):
-            return out_of_memory()
-        return lost_process(error) if self.several else error
+    def is_memory_full(self, error: Exception) -> bool:
+        return isinstance(error, jax.errors.JaxRuntimeError) and "RESOURCE_EXHAUSTED" in str(error)
 
     def is_worker_lost(self, error: Exception) -> bool:
-        return self.several and lost_process(error) is not error
+        is_of_jax = isinstance(error, jax.errors.JaxRuntimeError)
+        return self.several and is_of_jax and any(sign in str(error) for sign in LOST)
 
     def stop(self) -> None:
         if self._elements:
@@ -163,9 +189,10 @@ class JaxEngine(Engine):
 
     def _train_step(self, state: State, batch: tuple[jax.Array, ...]) -> tuple[State, StepLogs]:
         gradient = jax.value_and_grad(self._losses, has_aux=True)
-        (_, (loss, plain, others)), gradients = gradient(state.weights, state.others, state.adam.scale, batch)
-        weights, adam = apply_adam(self._model.optimizer, state.weights, gradients, state.adam)
-        return State(weights, others, adam), StepLogs(loss, plain, adam.updates, adam.scale)
+        scale = state.optimizer.loss_scale.scale
+        (_, (loss, plain, others)), gradients = gradient(state.weights, state.others, scale, batch)
+        weights, new = apply_gradients(self._model.optimizer, state.weights, gradients, state.optimizer)
+        return State(weights, others, new), StepLogs(loss, plain, new.updates, new.loss_scale.scale)
 
     def _losses(self, weights: Any, others: Any, scale: Any, batch: tuple[jax.Array, ...]) -> Any:
         """Returns the loss times `scale`; and the loss, the plain cross-entropy, and the new `others`.
@@ -189,7 +216,7 @@ class JaxEngine(Engine):
         everywhere = jax.tree.map(lambda _: self._everywhere, state)
         if not self._shards_optimizer:
             return everywhere
-        return everywhere._replace(adam=jax.tree.map(self._sharding, state.adam))
+        return everywhere._replace(optimizer=jax.tree.map(self._sharding, state.optimizer))
 
     def _sharding(self, array: jax.Array) -> NamedSharding:
         """Splits the first axis that the number of devices divides."""

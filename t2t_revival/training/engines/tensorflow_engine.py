@@ -17,7 +17,9 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_revival.errors import T2TError
-from t2t_revival.training.engines.engine import Engine, StepLogs, out_of_memory
+from t2t_revival.training.engines.engine import Engine, StepLogs
+from t2t_revival.training.engines.tensorflow_update import apply_gradients
+from t2t_revival.utils.keras_hooks import micro_batch_count
 
 if TYPE_CHECKING:
     from t2t_revival.data.batching import TrainingBatches
@@ -57,7 +59,7 @@ class TensorFlowEngine(Engine):
             with self._strategy.scope():
                 yield
         except tf.errors.OpError as error:
-            raise self._lost_worker(error) from None
+            raise self.translate(error) from None
 
     def prepare(self, model: TrainingTransformer) -> None:
         self._model = model
@@ -86,15 +88,16 @@ class TensorFlowEngine(Engine):
         try:
             values = self._mean(value_at_own_place) * tasks  # [tasks]
         except tf.errors.OpError as error:
-            raise self._lost_worker(error) from None
+            raise self.translate(error) from None
         return round(float(tf.reduce_max(values)))
 
     def translate(self, error: Exception) -> Exception:
-        if isinstance(error, tf.errors.ResourceExhaustedError):
-            return out_of_memory()
-        if isinstance(error, tf.errors.OpError) and self._batches and self._batches.error:
-            return self._batches.error
-        return self._lost_worker(error)
+        """As `Engine.translate`; of what ends the batches, TensorFlow raises a copy of the text."""
+        own = self._batches and self._batches.error
+        return own if own and isinstance(error, tf.errors.OpError) else super().translate(error)
+
+    def is_memory_full(self, error: Exception) -> bool:
+        return isinstance(error, tf.errors.ResourceExhaustedError)
 
     def is_worker_lost(self, error: Exception) -> bool:
         return self.several and isinstance(error, LOSSES)
@@ -125,15 +128,6 @@ class TensorFlowEngine(Engine):
             return batches.flat_map(parts_of_worker)
 
         return self._strategy.distribute_datasets_from_function(dataset_of_worker)
-
-    def _lost_worker(self, error: Exception) -> Exception:
-        """Returns the error for a user if another worker is gone; any other error as it is."""
-        if not self.is_worker_lost(error):
-            return error
-        return T2TError(
-            "lost another worker: start the same command again on all machines, and training resumes from "
-            "the last checkpoint"
-        )
 
     def _mean_of_workers(self, value: Any) -> Any:
         per_replica = self._strategy.run(lambda x: x, args=(value,))
@@ -166,8 +160,9 @@ def make_step(
 
     def replica_step(*batch: Any) -> StepLogs:
         loss, plain, gradients = losses_and_gradients(*batch)
-        optimizer.apply(gradients, weights)
-        return StepLogs(loss, plain, **optimizer.progress())
+        apply_gradients(optimizer, gradients, weights)
+        micro_batch_count(optimizer).assign_add(1)
+        return StepLogs(loss, plain, *optimizer.progress())
 
     def step(iterator: Any) -> StepLogs:
         logs = strategy.run(replica_step, args=next(iterator))

@@ -1,0 +1,1 @@
+"""Scores of texts beside references, without a model: BLEU, chrF, brackets of trees."""

@@ -1,0 +1,194 @@
+"""BLEU and chrF of translations (section 6.1), without TensorFlow.
+
+sacreBLEU scores are comparable between papers. The paper's own 28.4 is not a sacreBLEU score: it was computed
+on tokenised text with compounds split at hyphens, as T2T's get_ende_bleu.sh does. `paper_style_bleu` does the
+same; compare it only with such scores.
+
+All scores raise `T2TError` where there are no lines, or unequal numbers of them, or others than strings.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import re
+import unicodedata
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from t2t_revival.errors import T2TError, did_you_mean
+from t2t_revival.utils.bleu_tokenizers import bleu_metric, missing_libraries
+from t2t_revival.utils.files import file_lines
+from t2t_revival.utils.texts import texts_of
+
+COMPOUND_HYPHEN = re.compile(r"(\S)-(\S)")
+LAST_PLANE = 0x20000  # no punctuation and no symbols have code points from here on
+SPLIT_COMPOUND = r"\1 ##AT##-##AT## \2"
+NO_4_GRAMS = "no 4-grams: each translation has fewer than 4 tokens"
+
+
+@dataclass(frozen=True)
+class CorpusScore:
+    """A score of all lines; `str` puts all of it in one line."""
+
+    score: float  # 0 to 100
+    signature: str  # how it was computed
+    details: str = ""  # n-gram precisions, brevity penalty and lengths
+    tokenizer: str = ""  # that of BLEU
+    note: str = ""  # such as why the score is 0 even for a perfect translation
+
+    def __str__(self) -> str:
+        score = " ".join(filter(None, [f"{self.score:.2f}", self.signature, self.details]))
+        return f"{score}; {self.note}" if self.note else score
+
+
+def sacrebleu_score(
+    hypotheses: list[str], *references: list[str], lowercase: bool = False, target_lang: str = ""
+) -> CorpusScore:
+    """BLEU by sacreBLEU on plain text, with exponential smoothing.
+
+    Args:
+        hypotheses: the translations.
+        *references: one list or several, each with a line for each translation.
+        lowercase: whether case is ignored.
+        target_lang: decides the tokenizer: see `utils.bleu_tokenizers`.
+    """
+    for each in references:
+        _lines(hypotheses, each)
+    metric = bleu_metric(target_lang, references[0], lowercase=lowercase)
+    bleu = _score(metric, hypotheses, *references)
+    missing = missing_libraries(target_lang, references[0])
+    return replace(bleu, note="; ".join(filter(None, [bleu.note, missing])))
+
+
+def chrf_score(hypotheses: list[str], *references: list[str]) -> CorpusScore:
+    """chrF2 by sacreBLEU on plain text: character n-grams up to 6, recall counts twice."""
+    from sacrebleu.metrics import CHRF
+
+    return _score(CHRF(), hypotheses, *references)
+
+
+def t2t_bleu(hypotheses: list[str], references: list[str], lowercase: bool = False) -> float:
+    """BLEU as T2T's `t2t-bleu` computes it (its `bleu_hook.py`), 0 to 100.
+
+    The tokeniser is mteval-v14's international one: punctuation is split off except next to a digit, symbols
+    always, a backslash never. An order of n-grams that has no match counts as half a match, the next one as a
+    quarter. Orders for which every line is too short count as matched. It differs from sacreBLEU's `tok:intl`
+    in that last point, in backslashes, and next to numerals that are not decimal digits.
+    """
+    from sacrebleu.metrics import BLEU
+
+    hypotheses, references = _lines(hypotheses, references)
+    hypothesis_tokens, reference_tokens = (
+        [_t2t_tokens(line.lower() if lowercase else line) for line in lines]
+        for lines in (hypotheses, references)
+    )
+    counted = BLEU(tokenize="none", force=True).corpus_score(hypothesis_tokens, [reference_tokens])
+    if not counted.sys_len:
+        return 0.0
+    log_precisions, smoothing = 0.0, 1.0
+    for matches, total in zip(counted.counts, counted.totals, strict=True):
+        if total and not matches:
+            smoothing /= 2
+        if total:
+            log_precisions += math.log((matches or smoothing) / total)
+    log_brevity = min(0.0, 1 - counted.ref_len / counted.sys_len)
+    return 100 * math.exp(log_precisions / len(counted.totals) + log_brevity)
+
+
+def paper_style_languages() -> set[str]:
+    """Languages of the tokeniser of `paper_style_bleu`, two letters each."""
+    from sacremoses.corpus import NonbreakingPrefixes
+
+    return set(NonbreakingPrefixes().available_langs.values())
+
+
+def paper_style_bleu(hypotheses: list[str], references: list[str], target_lang: str) -> CorpusScore:
+    """Tokenised, case-sensitive BLEU without smoothing, as the paper and T2T's get_ende_bleu.sh report it.
+
+    Both sides, plain text in `target_lang` (two letters), get ASCII punctuation and the Moses tokeniser; in
+    German only, compounds are split at hyphens ("atat" in the signature). Then BLEU counts the tokens between
+    spaces, as Moses' multi-bleu.perl does.
+
+    Raises:
+        T2TError: the language is unknown to the tokeniser.
+    """
+    from sacrebleu.metrics import BLEU
+
+    hypotheses, references = _lines(hypotheses, references)
+    tokenised = (_paper_tokens(lines, target_lang) for lines in (hypotheses, references))
+    metric = BLEU(tokenize="none", smooth_method="none", force=True)
+    bleu = _score(metric, *tokenised)
+    tokens = f"tok:moses-{target_lang}" + ("-atat" if target_lang == "de" else "")
+    return replace(bleu, signature=bleu.signature.replace("tok:none", tokens))
+
+
+def read_lines(path: Path) -> list[str]:
+    """Reads the lines of a UTF-8 file, plain or .gz, or of a pipe, without line ends and byte order mark.
+
+    Raises:
+        T2TError: it cannot be read, is empty, or is not UTF-8 (the line is named).
+    """
+    if not path.exists():
+        raise T2TError(f"{path}: no such file")
+    lines = file_lines(path)
+    if not lines:
+        raise T2TError(f"{path}: the file is empty")
+    return lines
+
+
+def _score(metric: Any, hypotheses: list[str], *references: list[str]) -> CorpusScore:
+    checked = [_lines(hypotheses, each) for each in references]
+    result = metric.corpus_score(checked[0][0], [each for _, each in checked])
+    details = str(result).partition(f" = {result.score:.2f} ")[2]
+    too_short = not all(getattr(result, "totals", ()))
+    tokenizer = getattr(metric, "tokenizer_signature", "")
+    return CorpusScore(
+        result.score, str(metric.get_signature()), details, tokenizer, NO_4_GRAMS if too_short else ""
+    )
+
+
+def _lines(hypotheses: list[str], references: list[str]) -> tuple[list[str], list[str]]:
+    """Returns both, checked."""
+    hypotheses, references = texts_of(hypotheses, "translations"), texts_of(references, "references")
+    if len(hypotheses) != len(references):
+        raise T2TError(f"{len(hypotheses)} translations but {len(references)} references")
+    if not hypotheses:
+        raise T2TError("there is nothing to score: no translations")
+    return hypotheses, references
+
+
+def _paper_tokens(lines: list[str], language: str) -> list[str]:
+    from sacremoses import MosesPunctNormalizer, MosesTokenizer
+
+    known = paper_style_languages()
+    if language not in known:
+        raise T2TError(did_you_mean(language, known, "target language"))
+    ascii_punctuation, moses = MosesPunctNormalizer(language).replace_unicode_punct, MosesTokenizer(language)
+    tokenised = [moses.tokenize(ascii_punctuation(line), return_str=True) for line in lines]
+    if language != "de":
+        return tokenised
+    return [COMPOUND_HYPHEN.sub(SPLIT_COMPOUND, line) for line in tokenised]
+
+
+def _t2t_tokens(line: str) -> str:
+    """A line with a space between any two tokens of T2T's tokeniser."""
+    for pattern, separated in _t2t_separators():
+        line = pattern.sub(separated, line)
+    return line
+
+
+@functools.cache
+def _t2t_separators() -> tuple[tuple[re.Pattern[str], str], ...]:
+    """Patterns and replacements of `_t2t_tokens`, in order."""
+    of_kind: dict[str, list[str]] = {"P": [], "S": []}
+    for character in map(chr, range(LAST_PLANE)):
+        of_kind.get(unicodedata.category(character)[0], []).append(character)
+    of_kind["P"].remove("\\")
+    punctuation, symbols = (f"([{re.escape(''.join(characters))}])" for characters in of_kind.values())
+    return (
+        (re.compile(rf"([^\d]){punctuation}"), r"\1 \2 "),
+        (re.compile(rf"{punctuation}([^\d])"), r" \1 \2"),
+        (re.compile(symbols), r" \1 "),
+    )
