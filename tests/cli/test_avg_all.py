@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from t2t_revival.checkpoints import averaging
 from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.cli import avg_all
 from t2t_revival.model_folder import Run
@@ -49,14 +50,14 @@ def test_by_default_beside_the_checkpoints_and_as_many_as_the_hparams_say(out, c
 
 def test_the_training_removes_one_while_the_last_are_averaged(out, capsys, monkeypatch, write_checkpoint):
     write_checkpoint(out, 8)
-    average = checkpoints.average
+    average = averaging.write_average
 
     def removed_once(found, folder):
         if len(found) == 2:
             found[0].path.unlink()
         return average(found, folder)
 
-    monkeypatch.setattr(checkpoints, "average", removed_once)
+    monkeypatch.setattr(averaging, "write_average", removed_once)
     assert run(f"--output_dir={out}", "--n=2") == 0
     captured = capsys.readouterr()
     assert "averaged 1 checkpoint (steps 8)" in captured.out
