@@ -21,10 +21,11 @@ from mkdocs.plugins import event_priority
 from mkdocs.structure.files import File
 
 if TYPE_CHECKING:
-    from absl import flags
     from mkdocs.config.defaults import MkDocsConfig
     from mkdocs.structure.files import Files
     from mkdocs.structure.pages import Page
+
+    from t2t_revival.cli.support.flags import Flags
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "build" / "docs" / "t2t_revival"
@@ -136,10 +137,9 @@ def commands_page() -> str:
     ]
     for name in command_names():
         module = importlib.import_module(f"t2t_revival.cli.{name}")
-        values = module.command_flags()
-        usage, _, text = module.USAGE.strip().partition("\n\n")
+        usage, _, text = module.main.usage.strip().partition("\n\n")
         sections += [f"## t2t-{name.replace('_', '-')}", f"```text\n{usage}\n```"]
-        sections += [escape(text), flag_list(values)]
+        sections += [escape(text), flag_list(module.main.flags)]
     return "\n\n".join(sections) + "\n"
 
 
@@ -149,11 +149,13 @@ def command_names() -> list[str]:
     return re.findall(r'^    "(\w+)",$', text.split("setup(")[0], re.MULTILINE)
 
 
-def flag_list(values: flags.FlagValues) -> str:
+def flag_list(kind: type[Flags]) -> str:
     """The flags of a command as a definition list."""
+    from t2t_revival.cli.support.parser import Parser
+
     lines = []
-    for name in sorted(name for name in values if name == values[name].name):
-        flag = values[name]
+    for flag in Parser(kind).definitions:
+        name = flag.name
         if name in ("help", "debug"):
             continue
         default = str(flag.default).lower() if flag.boolean else flag.default

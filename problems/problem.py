@@ -93,6 +93,8 @@ class Problem:
         if settings.get("separate_vocabularies") is None:
             settings["separate_vocabularies"] = self.separate_vocabularies
         self.config = self.config_type(**settings)
+        if self.config.update_vocab and not self.config.vocab_file:
+            raise T2TError("--update_vocab needs a vocabulary to add to: give --vocab_file")
 
     @property
     def name(self) -> str:

@@ -14,7 +14,7 @@ from t2t_revival import HParams, T2TError, registration, registry
 from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.checkpoints.selection import select_checkpoint
 from t2t_revival.cli import exporter
-from t2t_revival.cli.support import run_flags
+from t2t_revival.cli.support.parser import Parser
 from t2t_revival.data.config import DataConfig, DataSpec
 from t2t_revival.data.generation import generate
 from t2t_revival.data.metadata import Metadata, SplitCounts
@@ -152,11 +152,10 @@ def test_a_name_that_a_users_package_registers_stays_a_name(name: str) -> None:
 
 @pytest.mark.parametrize("flag", ["problem", "hparams_set"])
 def test_the_default_output_dir_stays_below_its_folder(flag: str) -> None:
-    values = exporter.command_flags()
     named = {"problem": "translate_ende", "hparams_set": "tiny", flag: "../../x"}
-    values(["t2t-exporter", *(f"--{name}={value}" for name, value in named.items())])
+    flags = exporter.main.parse(["t2t-exporter", *(f"--{name}={value}" for name, value in named.items())])
     with pytest.raises(T2TError, match=r"'\.\./\.\./x' is not a valid name of a problem or hparams set"):
-        run_flags.output_dir(values)
+        flags.run_dir()
 
 
 @pytest.mark.parametrize("name", ["/../", "../../v1/other", "..", "a?b#c", "a%2fb"])
@@ -181,8 +180,8 @@ def test_a_model_is_exported_under_no_name_that_could_change_its_configuration(
 
 
 def test_the_help_says_which_flag_runs_code() -> None:
-    values = exporter.command_flags()
-    assert "code is executed, and no other flag executes code" in values["t2t_usr_dir"].help
+    table = Parser(exporter.main.flags).table
+    assert "code is executed, and no other flag executes code" in table["t2t_usr_dir"].help
 
 
 @pytest.mark.slow

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
-from pathlib import Path
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from absl import flags
-
-from t2t_revival.cli.support import command, run_flags, tensorflow_setup
+from t2t_revival.cli.support import tensorflow_setup
+from t2t_revival.cli.support.command import Command
+from t2t_revival.cli.support.flags import flag
 from t2t_revival.cli.support.messages import ProgressBar, say
+from t2t_revival.cli.support.run_flags import DECODE_HPARAMS, SPLIT_DIR, ModelFlags, decode_options
 from t2t_revival.cli.support.text_files import (
     STANDARD_STREAM,
     check_outputs,
@@ -34,7 +34,7 @@ from t2t_revival.decoding.options import PHARAOH
 from t2t_revival.decoding.outputs import ResultFormat, to_bytes
 from t2t_revival.decoding.resumable import naming, origin_of
 from t2t_revival.errors import CommandLine, T2TError
-from t2t_revival.model_folder import ModelFolder, Run
+from t2t_revival.model_folder import ModelFolder
 from t2t_revival.problems.problem import DEV, TRAIN
 from t2t_revival.utils.files import check_writable
 
@@ -58,69 +58,55 @@ heads are compared with translations of pieces that are learned from the trainin
 Pairs = list[tuple[str, str]]
 
 
-def command_flags() -> flags.FlagValues:
-    """Defines the flags of t2t-align."""
-    values = command.new_flags()
-    run_flags.define_model(values)
-    run_flags.define_decode_hparams(values)
-    run_flags.define_split_dir(values)
-    command.define(
-        values,
-        None,
-        source="Source texts, one on each line; - is the standard input.",
-        target="Target texts, as many.",
-        gold="Gold alignments, as many.",
-        align_to_file="File for the alignments; by default, or with -, the standard output.",
-    )
-    command.define(values, False, choose_heads="Choose the heads that align, instead of aligning.")
-    return values
+@dataclass(frozen=True)
+class AlignFlags(ModelFlags):
+    """The flags of t2t-align."""
+
+    exclusive = (("choose_heads", "align_to_file"),)
+    needs = (("source", "target"), ("target", "source"))
+    decode_hparams: str = flag("", DECODE_HPARAMS)
+    data_dir: str | None = flag(None, SPLIT_DIR)
+    source: str = flag("", "Source texts, one on each line; - is the standard input.")
+    target: str = flag("", "Target texts, as many.")
+    gold: str = flag("", "Gold alignments, as many.")
+    align_to_file: str = flag("", "File for the alignments; by default, or with -, the standard output.")
+    choose_heads: bool = flag(False, "Choose the heads that align, instead of aligning.")
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Runs the command; returns the exit status."""
-    return command.run(command_flags(), USAGE, _align, argv)
-
-
-def _align(values: flags.FlagValues) -> None:
-    _check_flags(values)
-    output_dir, run = run_flags.open_run(values)
-    inputs = named_files(values, "source", "target", "gold") | run_flags.model_files(values, output_dir, run)
-    outputs = named_files(values, "align_to_file") or ({"": STANDARD_STREAM} if values.source else {})
-    check_outputs(inputs, {} if values.choose_heads else outputs)
-    if values.choose_heads:
-        check_writable(output_dir)
-    pairs = _pairs(values, output_dir, run)
-    gold = _gold(values.gold, pairs) if values.gold else None
-    tensorflow_setup.load_tensorflow_alone(values)
-    if values.choose_heads:
-        _choose(values, output_dir, run, pairs, gold)
-    else:
-        _write(values, output_dir, run, pairs, gold)
-
-
-def _check_flags(values: flags.FlagValues) -> None:
-    if bool(values.source) != bool(values.target):
-        missing = "target" if values.source else "source"
-        raise T2TError(f"--{missing}=FILE is missing: pairs have two sides")
-    if values.choose_heads:
-        if values.align_to_file:
-            raise T2TError("--align_to_file has no effect with --choose_heads: leave one of them out")
-    elif not values.source:
+def _align(flags: AlignFlags) -> None:
+    if not (flags.source or flags.choose_heads):
         raise T2TError("--source=FILE and --target=FILE are missing, or --choose_heads")
+    folder = flags.open_model()
+    inputs = named_files(source=flags.source, target=flags.target, gold=flags.gold) | flags.model_files(
+        folder
+    )
+    outputs = named_files(align_to_file=flags.align_to_file) or (
+        {"": STANDARD_STREAM} if flags.source else {}
+    )
+    check_outputs(inputs, {} if flags.choose_heads else outputs)
+    if flags.choose_heads:
+        check_writable(folder.path)
+    pairs = _pairs(flags, folder)
+    gold = _gold(flags.gold, pairs) if flags.gold else None
+    tensorflow_setup.load_tensorflow_alone()
+    if flags.choose_heads:
+        _choose(flags, folder, pairs, gold)
+    else:
+        _write(flags, folder, pairs, gold)
 
 
-def _pairs(values: flags.FlagValues, output_dir: Path, run: Run) -> Pairs:
+def _pairs(flags: AlignFlags, folder: ModelFolder) -> Pairs:
     """Returns the given pairs, or the first ones of dev."""
-    if values.source:
-        sides = [read_lines(values[name].value, name) for name in ("source", "target")]
+    if flags.source:
+        sides = read_lines(flags.source, "source"), read_lines(flags.target, "target")
         if len(sides[0]) != len(sides[1]):
             raise T2TError(
-                f"{values.source} has {len(sides[0])} lines, and {values.target} has {len(sides[1])}: give "
+                f"{flags.source} has {len(sides[0])} lines, and {flags.target} has {len(sides[1])}: give "
                 "one for each"
             )
         return list(zip(*sides, strict=True))
-    pairs = list(ModelFolder(output_dir).find_data(values.data_dir).references(DEV))
-    return pairs if values.gold else pairs[:MAX_CHOOSING]
+    pairs = list(folder.find_data(flags.data_dir).references(DEV))
+    return pairs if flags.gold else pairs[:MAX_CHOOSING]
 
 
 def _gold(path: str, pairs: Pairs) -> list[Alignment]:
@@ -137,28 +123,26 @@ def _gold(path: str, pairs: Pairs) -> list[Alignment]:
     return gold
 
 
-def _load(values: flags.FlagValues, output_dir: Path, run: Run, *, aligns: bool) -> Translator:
-    options = run_flags.decode_options(values.decode_hparams, run)
+def _load(flags: AlignFlags, folder: ModelFolder, *, aligns: bool) -> Translator:
+    options = decode_options(flags.decode_hparams, folder.run)
     options = replace(options, alignments=PHARAOH if aligns else "")
-    translator, path, step = run_flags.load_translator(values, output_dir, options, on_note=say)
+    translator, path, step = flags.load_translator(folder, options, on_note=say)
     say(f"aligning with {path} ({step})")
     return translator
 
 
-def _choose(
-    values: flags.FlagValues, output_dir: Path, run: Run, pairs: Pairs, gold: Sequence[Alignment] | None
-) -> None:
-    translator = _load(values, output_dir, run, aligns=False)
+def _choose(flags: AlignFlags, folder: ModelFolder, pairs: Pairs, gold: Sequence[Alignment] | None) -> None:
+    translator = _load(flags, folder, aligns=False)
     all_heads(translator.model.hparams).check(translator.model.hparams)
     pairs = pairs[:MAX_CHOOSING]
     with ProgressBar("iterations") as iterations, ProgressBar("pairs") as bar:
         if gold is None:
-            shards = _shards(values, output_dir, run)
+            shards = _shards(flags, folder)
             choice = choose_without_gold(translator, pairs, shards, iterations.update, bar.show_decoding)
         else:
             choice = choose_heads(translator, pairs, gold[:MAX_CHOOSING], bar.show_decoding)
     heads, rate = choice
-    path = choice.save(output_dir, len(pairs), lexical=gold is None)
+    path = choice.save(folder.path, len(pairs), lexical=gold is None)
     where = "where they are read" if heads.shifted else "where they are predicted"
     names = " ".join(map(str, heads.heads))
     print(f"layer {heads.layer}, heads {names}, tokens {where}: {path}")
@@ -166,26 +150,22 @@ def _choose(
         print(f"it finds {1 - rate:.1%} of the links of pieces that are each other's best translation")
     else:
         print(f"alignment error rate {rate:.4f} of the {len(pairs):,} pairs it was chosen by")
-    print(
-        f"next: {CommandLine('t2t-decoder', **run_flags.named(values), decode_hparams='alignments=pharaoh')}"
-    )
+    print(f"next: {CommandLine('t2t-decoder', **flags.named, decode_hparams='alignments=pharaoh')}")
 
 
-def _shards(values: flags.FlagValues, output_dir: Path, run: Run) -> SplitData:
+def _shards(flags: AlignFlags, folder: ModelFolder) -> SplitData:
     """Returns the shards of the training pairs."""
-    return ModelFolder(output_dir).own_data(values.data_dir).split(TRAIN)
+    return folder.own_data(flags.data_dir).split(TRAIN)
 
 
-def _write(
-    values: flags.FlagValues, output_dir: Path, run: Run, pairs: Pairs, gold: Sequence[Alignment] | None
-) -> None:
+def _write(flags: AlignFlags, folder: ModelFolder, pairs: Pairs, gold: Sequence[Alignment] | None) -> None:
     """Writes the alignment of each pair, and prints the error rate."""
-    path = output_path(values.align_to_file)
+    path = output_path(flags.align_to_file)
     form: ResultFormat[list[Link]] = ResultFormat(lambda links: to_bytes([format_pharaoh(links)]), list, list)
     with output_to(path) as output, ProgressBar("pairs") as bar:
-        translator = _load(values, output_dir, run, aligns=True)
+        translator = _load(flags, folder, aligns=True)
         kept = output.start(origin_of(translator, "alignments", pairs), len(pairs), form)
-        with naming(f"{values.source} and {values.target}"):
+        with naming(f"{flags.source} and {flags.target}"):
             found = align(translator, pairs, bar.show_decoding, say)
         output.add({index: links for index, links in enumerate(found) if index not in kept})
     if path:
@@ -194,9 +174,11 @@ def _write(
         counts = count_links(found, gold)
         say(
             f"alignment error rate {counts.error_rate:.4f}, precision {counts.precision:.4f}, recall "
-            f"{counts.recall:.4f}: {counts.found:,} links, {counts.sure:,} sure ones in {values.gold}"
+            f"{counts.recall:.4f}: {counts.found:,} links, {counts.sure:,} sure ones in {flags.gold}"
         )
 
+
+main = Command(AlignFlags, USAGE, _align)
 
 if __name__ == "__main__":
     sys.exit(main())

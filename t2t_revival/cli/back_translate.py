@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-
-from absl import flags
 
 from t2t_revival import registry
 from t2t_revival.back_translation.corpus import BackTranslation, MonolingualText
 from t2t_revival.back_translation.noise import WordNoise
 from t2t_revival.checkpoints.selection import taking_next
-from t2t_revival.cli.support import command, engine_flags, run_flags
+from t2t_revival.cli.support.command import Command
+from t2t_revival.cli.support.engine_flags import Engine, engine_flags
+from t2t_revival.cli.support.flags import flag
 from t2t_revival.cli.support.messages import ProgressBar, say, warn_of_corruption
+from t2t_revival.cli.support.run_flags import (
+    DECODE_HPARAMS,
+    ModelFlags,
+    ShardFlags,
+    decode_options,
+    shards_flag,
+)
 from t2t_revival.cli.support.text_files import STANDARD_STREAM
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.shards import Shard
@@ -33,54 +41,49 @@ that finishes last writes the corpus.
 METHODS = BEAM, SAMPLING, NOISED = "beam", "sampling", "noised"
 
 
-def command_flags() -> flags.FlagValues:
-    """Defines the flags of t2t-back-translate."""
-    values = command.new_flags()
-    run_flags.define_model(values)
-    flags.DEFINE_alias("model_dir", "output_dir", flag_values=values)
-    command.define(
-        values,
-        [],
-        mono="Files of text in the language from which the model translates, a sentence a line; .gz too.",
+@dataclass(frozen=True)
+class BackTranslateFlags(ModelFlags, ShardFlags):
+    """The flags of t2t-back-translate."""
+
+    aliases = (("model_dir", "output_dir"),)
+    mono: tuple[str, ...] = flag(
+        (),
+        "Files of text in the language from which the model translates, a sentence a line; .gz too.",
+        missing="=FILE is missing: text in the language from which the model translates",
     )
-    command.define(
-        values,
-        None,
-        corpus_dir="Folder for the corpus, which --data_source can name.",
-        noise=f"Noise of --method=noised; by default {WordNoise()}: the probabilities that a word is left "
-        "out or replaced by _, the places by which a word moves at most, and the seed of all these.",
+    corpus_dir: str = flag(
+        "",
+        "Folder for the corpus, which --data_source can name.",
+        missing="=DIR is missing: the folder for the corpus",
     )
-    flags.DEFINE_enum(
-        "method",
+    noise: str = flag(
+        "",
+        f"Noise of --method=noised; by default {WordNoise()}: the probabilities that a word is left out or "
+        "replaced by _, the places by which a word moves at most, and the seed of all these.",
+    )
+    method: str = flag(
         BEAM,
-        METHODS,
         "beam: the best output by beam search; sampling: an output drawn from the model; noised: the best "
         "output with noise of words.",
-        flag_values=values,
+        choices=METHODS,
     )
-    run_flags.define_decode_hparams(values)
-    engine_flags.define(values)
-    run_flags.define_shards(values, "The corpus is that of a single one.")
-    return values
+    decode_hparams: str = flag("", DECODE_HPARAMS)
+    engine: Engine = engine_flags()
+    decode_shards: int = shards_flag("The corpus is that of a single one.")
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Runs the command; returns the exit status."""
-    return command.run(command_flags(), USAGE, _back_translate, argv)
-
-
-def _back_translate(values: flags.FlagValues) -> None:
-    _check_flags(values)
-    shard = Shard(values.worker_id, values.decode_shards)
-    model_dir, run = run_flags.open_run(values)
+def _back_translate(flags: BackTranslateFlags) -> None:
+    _check_flags(flags)
+    shard = flags.shard()
+    trained = flags.open_model()
 
     def decoded() -> BackTranslation:
-        corpus = _corpus(values, model_dir, run)
+        corpus = _corpus(flags, trained)
         if not (corpus.stored_counts() or corpus.are_complete()):
-            _decode(values, corpus, shard)
+            _decode(flags, corpus, shard)
         return corpus
 
-    corpus = taking_next(decoded, values.checkpoint, warn_of_corruption)
+    corpus = taking_next(decoded, flags.checkpoint, warn_of_corruption)
     counts = corpus.make_corpus()
     if counts is None:
         say(f"this worker is done; the last of the {shard.count} to finish writes the corpus")
@@ -92,69 +95,66 @@ def _back_translate(values: flags.FlagValues) -> None:
         f"left out  {counts['left_out']:,} blank or longer than max_length, {counts['empty_outputs']:,} with "
         "an empty output"
     )
-    print(f"next: {_next(values, corpus)}")
+    print(f"next: {_next(flags, corpus)}")
 
 
-def _check_flags(values: flags.FlagValues) -> None:
-    """Rejects flags that are missing, wrong, or without effect beside others."""
-    if not values.mono:
-        raise T2TError("--mono=FILE is missing: text in the language from which the model translates")
-    if STANDARD_STREAM in values.mono:
+def _check_flags(flags: BackTranslateFlags) -> None:
+    """Rejects flags that are wrong, or without effect beside others."""
+    if STANDARD_STREAM in flags.mono:
         raise T2TError("--mono=-: the text is read more than once; name files")
-    if not values.corpus_dir:
-        raise T2TError("--corpus_dir=DIR is missing: the folder for the corpus")
-    if values.noise and values.method != NOISED:
-        raise T2TError(f"--noise has no effect with --method={values.method}: give --method={NOISED}")
-    if values.method == SAMPLING and engine_flags.uses_ctranslate2(values):
+    if flags.noise and flags.method != NOISED:
+        raise T2TError(f"--noise has no effect with --method={flags.method}: give --method={NOISED}")
+    if flags.method == SAMPLING and flags.engine.is_ctranslate2:
         raise T2TError(
-            f"--engine={values.engine} does not support --method={SAMPLING}: use --engine=tensorflow"
+            f"--engine={flags.engine.name} does not support --method={SAMPLING}: use --engine=tensorflow"
         )
 
 
-def _corpus(values: flags.FlagValues, model_dir: Path, run: Run) -> BackTranslation:
+def _corpus(flags: BackTranslateFlags, trained: ModelFolder) -> BackTranslation:
     """Returns the corpus that the flags ask for, made or not."""
-    folder = Path(values.corpus_dir).expanduser()
-    if folder.resolve() == model_dir.resolve():
+    folder = Path(flags.corpus_dir).expanduser()
+    if folder.resolve() == trained.path.resolve():
         raise T2TError(f"--corpus_dir={folder} is the model's own folder: give another")
-    problem = registry.problem(run.problem)
-    options, noise = _options(values, run), _noise(values)
-    model = TrainedModel.select(ModelFolder(model_dir), values.checkpoint, warn_of_corruption)
-    say(f"reading {', '.join(values.mono)}")
+    problem = registry.problem(trained.run.problem)
+    options, noise = _options(flags, trained.run), _noise(flags)
+    model = TrainedModel.select(trained, flags.checkpoint, warn_of_corruption)
+    say(f"reading {', '.join(flags.mono)}")
     try:
-        text = MonolingualText.open([Path(file).expanduser() for file in values.mono])
+        text = MonolingualText.open([Path(file).expanduser() for file in flags.mono])
     except OSError as error:
         raise T2TError(f"--mono={error.filename}: {error.strerror}") from error
-    engine = f"{values.engine}, {values.precision}"
-    return BackTranslation(folder, model, problem, run.fingerprint, options, text, noise, engine)
+    return BackTranslation(
+        folder, model, problem, trained.run.fingerprint, options, text, noise, str(flags.engine)
+    )
 
 
-def _options(values: flags.FlagValues, run: Run) -> DecodeHParams:
-    samples = values.method == SAMPLING
+def _options(flags: BackTranslateFlags, run: Run) -> DecodeHParams:
+    samples = flags.method == SAMPLING
     own = ["sampling_method=random"] if samples else []
-    options = run_flags.decode_options(",".join([*own, *filter(None, [values.decode_hparams])]), run)
+    options = decode_options(",".join([*own, *filter(None, [flags.decode_hparams])]), run)
     if options.samples and not samples:
         raise T2TError(f"decode_hparams: sampling_method=random is for --method={SAMPLING}; leave it out")
     return options
 
 
-def _noise(values: flags.FlagValues) -> WordNoise | None:
-    if values.method != NOISED:
+def _noise(flags: BackTranslateFlags) -> WordNoise | None:
+    if flags.method != NOISED:
         return None
     try:
-        return WordNoise.parse(values.noise or "")
+        return WordNoise.parse(flags.noise)
     except T2TError as error:
         raise T2TError(f"--noise: {error}") from error
 
 
-def _decode(values: flags.FlagValues, corpus: BackTranslation, shard: Shard) -> None:
+def _decode(flags: BackTranslateFlags, corpus: BackTranslation, shard: Shard) -> None:
     """Decodes the share of one worker."""
-    engine_flags.load_backend(values)
+    flags.engine.load_backend()
     translator = load_translator(
         [corpus.model],
         corpus.options,
-        engine_flags.num_parallel_batches(values),
-        engine=values.engine,
-        precision=values.precision,
+        flags.engine.num_parallel_batches(),
+        engine=flags.engine.name,
+        precision=flags.engine.precision,
         on_note=say,
     )
     say(f"decoding {corpus.text.count:,} lines with {corpus.model.checkpoint.path}")
@@ -162,7 +162,7 @@ def _decode(values: flags.FlagValues, corpus: BackTranslation, shard: Shard) -> 
         corpus.decode(translator, shard, bar.update, say)
 
 
-def _next(values: flags.FlagValues, corpus: BackTranslation) -> CommandLine:
+def _next(flags: BackTranslateFlags, corpus: BackTranslation) -> CommandLine:
     """The command that makes data of the corpus and of another one, which only the user knows."""
     name = corpus.problem.name
     forward = (
@@ -173,9 +173,11 @@ def _next(values: flags.FlagValues, corpus: BackTranslation) -> CommandLine:
         problem="PROBLEM" if corpus.problem.one_way() else forward,
         data_source=f"parallel=FOLDER,back={corpus.folder}",
         data_dir="DATA_DIR",
-        t2t_usr_dir=values.t2t_usr_dir,
+        t2t_usr_dir=flags.t2t_usr_dir,
     )
 
+
+main = Command(BackTranslateFlags, USAGE, _back_translate)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -6,11 +6,12 @@ import re
 import shlex
 import sys
 from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 
-from absl import flags
-
-from t2t_revival.cli.support import command, text_files, wait_flags
+from t2t_revival.cli.support import text_files, wait_flags
+from t2t_revival.cli.support.command import Command
+from t2t_revival.cli.support.flags import Flags, flag
 from t2t_revival.cli.support.messages import say, warn_of_tabs
 from t2t_revival.cli.support.text_files import STANDARD_STREAM, name_of
 from t2t_revival.errors import T2TError, did_you_mean
@@ -47,84 +48,73 @@ With --translations_dir, as in tensor2tensor: sacreBLEU of each file of a folder
 fills, or is still filling. With --event_dir the scores also go to TensorBoard; a second run continues after
 the last step of the first.
 """
-FOLDER_FLAGS = ("event_dir", "tag_suffix", "min_steps", "wait_minutes", "report_zero")
+FORM = "one a line, plain or .gz; - is the standard input."
 
 
-def command_flags() -> flags.FlagValues:
-    """Defines the flags of t2t-bleu."""
-    values = command.new_flags()
-    form = "one a line, plain or .gz; - is the standard input."
-    command.define(
-        values,
-        None,
-        translation=f"File of translations, {form}",
-        target_lang="Language of the files, such as de or zh-CN: decides sacreBLEU's tokenizer, and adds "
-        "BLEU as the paper reports it. By default the script of the references decides.",
-        translations_dir="Folder of translations with names that end with -STEP, instead of --translation.",
-        event_dir="Folder for TensorBoard's events BLEU_cased and BLEU_uncased.",
+@dataclass(frozen=True)
+class BleuFlags(Flags):
+    """The flags of t2t-bleu."""
+
+    exclusive = (("translation", "translations_dir"),)
+    needs = (
+        ("event_dir", "translations_dir"),
+        ("tag_suffix", "translations_dir"),
+        ("min_steps", "translations_dir"),
+        ("wait_minutes", "translations_dir"),
+        ("report_zero", "translations_dir"),
     )
-    flags.DEFINE_multi_string(
-        "reference",
-        [],
-        f"File of references, {form} Several files, separated by commas or each with its own --reference, "
+    translation: str = flag("", f"File of translations, {FORM}")
+    target_lang: str = flag(
+        "",
+        "Language of the files, such as de or zh-CN: decides sacreBLEU's tokenizer, and adds BLEU as the "
+        "paper reports it. By default the script of the references decides.",
+    )
+    translations_dir: str = flag(
+        "", "Folder of translations with names that end with -STEP, instead of --translation."
+    )
+    event_dir: str = flag("", "Folder for TensorBoard's events BLEU_cased and BLEU_uncased.")
+    reference: tuple[str, ...] = flag(
+        (),
+        f"File of references, {FORM} Several files, separated by commas or each with its own --reference, "
         "are several references of each line.",
-        flag_values=values,
+        repeated=True,
+        missing="=FILE is missing",
     )
-    command.define(values, "", tag_suffix="Suffix of the events' tags.")
-    flags.DEFINE_enum(
-        "bleu_variant", "both", ["cased", "uncased", "both"], "Variants of sacreBLEU.", flag_values=values
+    tag_suffix: str = flag("", "Suffix of the events' tags.")
+    bleu_variant: str = flag("both", "Variants of sacreBLEU.", choices=("cased", "uncased", "both"))
+    min_steps: int = flag(
+        -1, "Skip translations of fewer steps; -1 skips those up to the last step in --event_dir.", least=-1
     )
-    command.define_integer(
-        "min_steps",
-        -1,
-        "Skip translations of fewer steps; -1 skips those up to the last step in --event_dir.",
-        lower_bound=-1,
-        flag_values=values,
-    )
-    wait_flags.define(values, "translation")
-    flags.DEFINE_bool(
-        "report_zero",
+    wait_minutes: int = flag(0, wait_flags.waiting_for("translation"))
+    report_zero: bool | None = flag(
         None,
         "Begin the events with BLEU 0 at step 0, at the time of the folder's oldest file; by default where "
         "the first translations are scored.",
-        flag_values=values,
     )
-    return values
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Runs the command; returns the exit status."""
-    return command.run(command_flags(), USAGE, _bleu, argv)
-
-
-def _bleu(values: flags.FlagValues) -> None:
-    if values.translation and values.translations_dir:
-        raise T2TError("--translation and --translations_dir cannot be combined: give one of them")
-    of_folder = bool(values.translations_dir)
-    for flag in FOLDER_FLAGS:
-        if values[flag].present and not of_folder:
-            raise T2TError(f"--{flag} needs --translations_dir=DIR")
-    language = values.target_lang or ""
+def _bleu(flags: BleuFlags) -> None:
+    language = flags.target_lang
     if language and not re.fullmatch("[a-z]{2,3}", primary_code(language)):
         raise T2TError(did_you_mean(language, paper_style_languages(), "target language"))
-    (_score_folder if of_folder else _score_file)(values, language)
+    (_score_folder if flags.translations_dir else _score_file)(flags, language)
 
 
-def _score_file(values: flags.FlagValues, language: str) -> None:
-    names = _reference_files(values)
-    if [values.translation, *names].count(STANDARD_STREAM) > 1:
+def _score_file(flags: BleuFlags, language: str) -> None:
+    names = _reference_files(flags)
+    if [flags.translation, *names].count(STANDARD_STREAM) > 1:
         raise T2TError("--translation=- and --reference=-: only one of them can be the standard input")
-    if not values.translation:
+    if not flags.translation:
         raise T2TError("--translation=FILE is missing")
-    translations, references = _lines(values.translation), [*map(_lines, names)]
+    translations, references = _lines(flags.translation), [*map(_lines, names)]
     for name, lines in zip(names, references, strict=True):
         if len(translations) != len(lines):
             raise T2TError(
-                f"{name_of(values.translation)} has {len(translations)} lines but {name_of(name)} has "
+                f"{name_of(flags.translation)} has {len(translations)} lines but {name_of(name)} has "
                 f"{len(lines)}; they must be line by line of the same text"
             )
-    warn_of_tabs(translations, references[0], name_of(values.translation))
-    scores = bleu_by_tag(translations, *references, variant=values.bleu_variant, target_lang=language)
+    warn_of_tabs(translations, references[0], name_of(flags.translation))
+    scores = bleu_by_tag(translations, *references, variant=flags.bleu_variant, target_lang=language)
     for tag, bleu in scores.items():
         print(f"{tag} = {bleu}")
     print(f"chrF2 = {chrf_score(translations, *references)}")
@@ -146,25 +136,25 @@ def _print_by_spaces(translations: list[str], references: list[str], tags: list[
         print(f"paper-style BLEU (Moses tokens{compounds}; not comparable to sacreBLEU) = {paper}")
 
 
-def _score_folder(values: flags.FlagValues, language: str) -> None:
+def _score_folder(flags: BleuFlags, language: str) -> None:
     """Prints the BLEU of each translation as it appears, and writes it to `--event_dir`."""
-    folder = Path(values.translations_dir).expanduser()
-    names = _reference_files(values)
+    folder = Path(flags.translations_dir).expanduser()
+    names = _reference_files(flags)
     references = [*map(_lines, names)]
     for name, lines in zip(names, references, strict=True):
         if len(lines) != len(references[0]):
             raise T2TError(f"{names[0]} has {len(references[0])} lines but {name} has {len(lines)}")
-    curves = BleuCurves(Path(values.event_dir).expanduser(), values.tag_suffix) if values.event_dir else None
-    last_step = curves.last_step if curves and values.min_steps < 0 else None
-    min_steps = max(values.min_steps, 0) if last_step is None else last_step + 1
-    begins_with_zero = min_steps == 0 if values.report_zero is None else values.report_zero
+    curves = BleuCurves(Path(flags.event_dir).expanduser(), flags.tag_suffix) if flags.event_dir else None
+    last_step = curves.last_step if curves and flags.min_steps < 0 else None
+    min_steps = max(flags.min_steps, 0) if last_step is None else last_step + 1
+    begins_with_zero = min_steps == 0 if flags.report_zero is None else flags.report_zero
     files = wait_flags.step_files(
-        lambda: list_translations(folder), values.wait_minutes, f"a translation in {folder}", min_steps
+        lambda: list_translations(folder), flags.wait_minutes, f"a translation in {folder}", min_steps
     )
     scorer = TranslationScorer(
         references,
         name_of(names[0]),
-        values.bleu_variant,
+        flags.bleu_variant,
         language,
         lambda fault: say(f"warning: {fault}"),
     )
@@ -197,13 +187,11 @@ def _score_folder(values: flags.FlagValues, language: str) -> None:
         )
 
 
-def _reference_files(values: flags.FlagValues) -> list[str]:
+def _reference_files(flags: BleuFlags) -> list[str]:
     """Returns the files of --reference; a file whose own name has a comma is one."""
-    if not any(values.reference):
-        raise T2TError("--reference=FILE is missing")
     return [
         name
-        for value in values.reference
+        for value in flags.reference
         for name in ([value] if Path(value).expanduser().exists() else value.split(","))
     ]
 
@@ -214,6 +202,8 @@ def _lines(path: str) -> list[str]:
         return text_files.read_lines(path, "reference")
     return read_lines(Path(path).expanduser())
 
+
+main = Command(BleuFlags, USAGE, _bleu)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -5,10 +5,11 @@ from __future__ import annotations
 import logging
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
-from absl import flags
-
-from t2t_revival.cli.support import command, problem_flags
+from t2t_revival.cli.support.command import Command
+from t2t_revival.cli.support.flags import flag
+from t2t_revival.cli.support.problem_flags import DATA_DIR, DataFlags
 from t2t_revival.data.cleaning import RULES
 from t2t_revival.data.metadata import Metadata, SplitCounts, cleaned_path
 from t2t_revival.data.workers import ShardRunner
@@ -37,54 +38,45 @@ COLUMNS = {  # fields of a split's counts by their titles
 LARGE_CORPUS = 1_000_000  # pairs for which the paper's base model is proposed
 
 
-def command_flags() -> flags.FlagValues:
-    """Defines the flags of t2t-datagen."""
-    values = command.new_flags()
-    problem_flags.define(values)
-    command.define(
-        values,
-        None,
-        runner="Runner of Apache Beam that generates the shards: DirectRunner (on this machine), "
-        "FlinkRunner, SparkRunner, DataflowRunner or another one. Without it, processes on this machine "
-        "generate them without Beam.",
+@dataclass(frozen=True)
+class DatagenFlags(DataFlags):
+    """The flags of t2t-datagen."""
+
+    runner: str = flag(
+        "",
+        "Runner of Apache Beam that generates the shards: DirectRunner (on this machine), FlinkRunner, "
+        "SparkRunner, DataflowRunner or another one. Without it, processes on this machine generate them "
+        "without Beam.",
     )
-    command.define(
-        values,
+    overwrite: bool = flag(
         False,
-        overwrite="Replace this problem's data in data_dir, and its vocabulary, as where files of the source "
-        "have changed, or another source or vocabulary is wanted. Data of other problems stays.",
+        "Replace this problem's data in data_dir, and its vocabulary, as where files of the source have "
+        "changed, or another source or vocabulary is wanted. Data of other problems stays.",
     )
-    command.define(
-        values,
-        [],
-        beam_pipeline_options="Options of Beam and its runner, as in TensorFlow Datasets: "
-        "project=PROJECT,region=REGION. The runner may be among them.",
+    beam_pipeline_options: tuple[str, ...] = flag(
+        (),
+        "Options of Beam and its runner, as in TensorFlow Datasets: project=PROJECT,region=REGION. The "
+        "runner may be among them.",
     )
-    return values
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Runs the command; returns the exit status."""
-    return command.run(command_flags(), USAGE, _datagen, argv)
-
-
-def _datagen(values: flags.FlagValues) -> None:
-    problem = problem_flags.problem_from(values)
-    metadata = problem_flags.generate_data(problem, values, _shard_runner(values), values.overwrite)
+def _datagen(flags: DatagenFlags) -> None:
+    problem = flags.named_problem()
+    metadata = flags.generate_data(problem, _shard_runner(flags), flags.overwrite)
     for part in (
-        _table(_counts(metadata, problem, values)),
+        _table(_counts(metadata, problem, flags)),
         *_dropped(metadata),
-        _places(metadata, problem, values),
+        _places(metadata, problem, flags),
     ):
         print(*part, "", sep="\n")
-    print(f"next:\n{_next(metadata, problem, values)}")
+    print(f"next:\n{_next(metadata, problem, flags)}")
 
 
-def _shard_runner(values: flags.FlagValues) -> ShardRunner | None:
+def _shard_runner(flags: DatagenFlags) -> ShardRunner | None:
     """Returns the runner of `--runner`; `None` is processes on this machine."""
-    options = values.beam_pipeline_options
+    options = list(flags.beam_pipeline_options)
     among = [value for name, _, value in (option.partition("=") for option in options) if name == "runner"]
-    runners = {*among, *([values.runner] if values.runner else [])}
+    runners = {*among, *([flags.runner] if flags.runner else [])}
     if len(runners) > 1:
         raise T2TError(
             f"--runner and --beam_pipeline_options name several runners: {', '.join(sorted(runners))}"
@@ -96,7 +88,7 @@ def _shard_runner(values: flags.FlagValues) -> ShardRunner | None:
             )
         return None
     runner = runners.pop()
-    if not values.debug:
+    if not flags.debug:
         logging.disable(logging.WARNING)  # Beam warns of packages for Google Cloud, while it is imported
     try:
         return _beam(runner, options)
@@ -125,9 +117,9 @@ def _dropped(metadata: Metadata) -> Iterator[list[str]]:
     yield [f"{name:{names}}  {number:>{numbers}}  {drops}".rstrip() for name, number, drops in rows]
 
 
-def _counts(metadata: Metadata, problem: Problem, values: flags.FlagValues) -> Iterator[tuple[str, ...]]:
+def _counts(metadata: Metadata, problem: Problem, flags: DatagenFlags) -> Iterator[tuple[str, ...]]:
     """Yields the rows of the table of counts: of each split, and of a mixture each corpus of it."""
-    data = problem.open(problem_flags.data_dir(values)) if metadata.corpora else None
+    data = problem.open(flags.data_path) if metadata.corpora else None
     mixed = ("corpus", "share") if data else ()
     yield ("split", *mixed, *COLUMNS)
     total = sum(metadata.corpora.values())
@@ -148,8 +140,8 @@ def _table(rows: Iterable[tuple[str, ...]]) -> list[str]:
     return ["  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True)) for row in rows]
 
 
-def _places(metadata: Metadata, problem: Problem, values: flags.FlagValues) -> list[str]:
-    folder = problem_flags.data_dir(values)
+def _places(metadata: Metadata, problem: Problem, flags: DatagenFlags) -> list[str]:
+    folder = flags.data_path
     swapped = f", read from {metadata.target_lang} to {metadata.source_lang}"
     places = [
         f"source      {metadata.source} ({metadata.source_lang} to {metadata.target_lang})",
@@ -161,15 +153,17 @@ def _places(metadata: Metadata, problem: Problem, values: flags.FlagValues) -> l
     return places
 
 
-def _next(metadata: Metadata, problem: Problem, values: flags.FlagValues) -> CommandLine:
+def _next(metadata: Metadata, problem: Problem, flags: DatagenFlags) -> CommandLine:
     """The command that trains on this data."""
     large = metadata.splits["train"].examples >= LARGE_CORPUS
     tiny, small, base = problem.usual_hparams
     hparams_set = tiny if metadata.source == "sample" else base if large else small
-    folder = values.data_dir if values.data_dir != problem_flags.DATA_DIR else None
-    names = {"problem": values.problem, "hparams_set": hparams_set}
-    return CommandLine("t2t-trainer", **names, data_dir=folder, t2t_usr_dir=values.t2t_usr_dir)
+    folder = flags.data_dir if flags.data_dir != DATA_DIR else None
+    names = {"problem": flags.problem, "hparams_set": hparams_set}
+    return CommandLine("t2t-trainer", **names, data_dir=folder, t2t_usr_dir=flags.t2t_usr_dir)
 
+
+main = Command(DatagenFlags, USAGE, _datagen)
 
 if __name__ == "__main__":
     sys.exit(main())

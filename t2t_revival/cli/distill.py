@@ -3,29 +3,32 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
-
-from absl import flags
 
 from t2t_revival import registry
 from t2t_revival.checkpoints.averaging import average_latest
 from t2t_revival.checkpoints.directory import list_averaged, list_checkpoints
 from t2t_revival.checkpoints.selection import taking_next
-from t2t_revival.cli.support import (
-    command,
-    engine_flags,
-    problem_flags,
-    run_flags,
-    tensorflow_setup,
-    training_flags,
-)
+from t2t_revival.cli.support import tensorflow_setup
+from t2t_revival.cli.support.command import Command
+from t2t_revival.cli.support.engine_flags import Engine, engine_flags
+from t2t_revival.cli.support.flags import flag
 from t2t_revival.cli.support.messages import ProgressBar, say, warn_of_corruption
+from t2t_revival.cli.support.problem_flags import show_generation
+from t2t_revival.cli.support.run_flags import (
+    DECODE_HPARAMS,
+    ShardFlags,
+    checkpoint_flag,
+    decode_options,
+    shards_flag,
+)
 from t2t_revival.cli.support.subcommand import run_command
 from t2t_revival.cli.support.text_files import STANDARD_STREAM, read_lines
+from t2t_revival.cli.support.training_flags import NAMES, TrainingFlags
 from t2t_revival.curve_files import DEV, has_point
-from t2t_revival.decoding.shards import Shard
 from t2t_revival.decoding.trained_models import TrainedModel, load_translator, open_models
 from t2t_revival.distillation.comparison import GREEDY, STUDENT, TEACHER, make_table, measure
 from t2t_revival.distillation.student_data import make_student_data, student_data_dir
@@ -51,7 +54,6 @@ With --worker_id it only decodes one worker's share of the text. When all worker
 without it does the rest.
 """
 REPORT = "distillation"
-ENGINE = "teacher_"  # how the flags of the teacher's engine begin
 DECODING = (
     "teacher",
     "checkpoint",
@@ -63,174 +65,165 @@ DECODING = (
     "teacher_precision",
 )
 COMMON = ("t2t_usr_dir", "debug")
-TRAINING = ("hparams_set", "original_targets", *training_flags.NAMES)
+TRAINING = ("hparams_set", "original_targets", *NAMES)
 
 
-def command_flags() -> flags.FlagValues:
-    """Defines the flags of t2t-distill."""
-    values = command.new_flags()
-    problem_flags.define_names(values)
-    run_flags.define(values)
-    run_flags.define_decode_hparams(values)
-    engine_flags.define(values, ENGINE)
-    command.define(
-        values,
-        [],
-        teacher="Folder of the trained teacher; of several, whose probabilities are averaged, their folders.",
-        monolingual="Files of further sources, a sentence a line, which have no original targets.",
+@dataclass(frozen=True)
+class DistillFlags(TrainingFlags, ShardFlags):
+    """The flags of t2t-distill."""
+
+    exclusive = tuple(("worker_id", name) for name in TRAINING)
+    needs = (("decode_shards", "worker_id"),)
+    decode_hparams: str = flag("", DECODE_HPARAMS)
+    engine: Engine = engine_flags("teacher_")
+    teacher: tuple[str, ...] = flag(
+        (),
+        "Folder of the trained teacher; of several, whose probabilities are averaged, their folders.",
+        missing="=DIR is missing: the output_dir of a trained model",
     )
-    command.define(
-        values,
+    monolingual: tuple[str, ...] = flag(
+        (), "Files of further sources, a sentence a line, which have no original targets."
+    )
+    nearest: bool = flag(
         False,
-        nearest="Learn, of the beam_size outputs for a training source, the one nearest its original target "
-        "by sentence chrF instead of the most probable one.",
-        original_targets="Learn the original targets too.",
+        "Learn, of the beam_size outputs for a training source, the one nearest its original target by "
+        "sentence chrF instead of the most probable one.",
     )
-    command.define(
-        values,
-        None,
-        data_dir="Folder of the training sources; by default the one that the teacher was trained from.",
-        distilled_dir="Folder of the teacher's outputs and the student's data, which several students can "
-        "share; by default OUTPUT_DIR/distilled.",
+    original_targets: bool = flag(False, "Learn the original targets too.")
+    data_dir: str | None = flag(
+        None, "Folder of the training sources; by default the one that the teacher was trained from."
     )
-    run_flags.define_checkpoint(values, "of the teacher, by default as t2t-decoder.")
-    run_flags.define_shards(values, "Each writes the same files as a single one would.")
-    training_flags.define(values)
-    return values
+    distilled_dir: str = flag(
+        "",
+        "Folder of the teacher's outputs and the student's data, which several students can share; by "
+        "default OUTPUT_DIR/distilled.",
+    )
+    checkpoint: str | None = checkpoint_flag("of the teacher, by default as t2t-decoder.")
+    decode_shards: int = shards_flag("Each writes the same files as a single one would.")
+
+    def repeated(self, names: Sequence[str]) -> dict[str, object]:
+        """The flags among these that the command was called with, for another command."""
+        given = {name: self.given[name] for name in names if name in self.given}
+        return {name: ",".join(value) if isinstance(value, tuple) else value for name, value in given.items()}
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Runs the command; returns the exit status."""
-    return command.run(command_flags(), USAGE, _distill, argv)
+def _distill(flags: DistillFlags) -> None:
+    _check_flags(flags)
+    taking_next(partial(_decode_or_train, flags), flags.checkpoint, warn_of_corruption)
 
 
-def _distill(values: flags.FlagValues) -> None:
-    _check_flags(values)
-    taking_next(partial(_decode_or_train, values), values.checkpoint, warn_of_corruption)
-
-
-def _decode_or_train(values: flags.FlagValues) -> None:
-    teachers, run = _teachers(values)
-    if values["worker_id"].present:
-        _decode(values, _outputs(values, teachers, run))
+def _decode_or_train(flags: DistillFlags) -> None:
+    teachers, run = _teachers(flags)
+    flags = replace(flags, problem=run.problem)
+    if "worker_id" in flags.given:
+        _decode(flags, _outputs(flags, teachers, run))
     else:
-        _train_student(values, teachers, run)
+        _train_student(flags, teachers, run)
 
 
-def _check_flags(values: flags.FlagValues) -> None:
+def _check_flags(flags: DistillFlags) -> None:
     """Rejects flags that are missing, wrong, or without effect beside others."""
-    if not values.teacher:
-        raise T2TError("--teacher=DIR is missing: the output_dir of a trained model")
-    if engine_flags.uses_ctranslate2(values, ENGINE) and len(values.teacher) > 1:
-        raise T2TError(
-            f"--teacher_engine={values.teacher_engine} cannot decode an ensemble: give one --teacher"
-        )
-    if STANDARD_STREAM in values.monolingual:
+    if flags.engine.is_ctranslate2 and len(flags.teacher) > 1:
+        raise T2TError(f"--teacher_engine={flags.engine.name} cannot decode an ensemble: give one --teacher")
+    if STANDARD_STREAM in flags.monolingual:
         raise T2TError("--monolingual=-: the text is read more than once; name files")
-    if values["worker_id"].present:
-        if idle := [name for name in TRAINING if values[name].present]:
-            raise T2TError(f"--worker_id only decodes: leave out --{idle[0]}")
-        if not (values.distilled_dir or values.output_dir):
-            raise T2TError("--distilled_dir=DIR is missing: the folder of all workers' outputs")
-    elif values["decode_shards"].present:
-        raise T2TError("--decode_shards needs --worker_id: the number of this worker, counted from 0")
-    if values.strategy == "multi_worker":
+    if "worker_id" in flags.given and not (flags.distilled_dir or flags.output_dir):
+        raise T2TError("--distilled_dir=DIR is missing: the folder of all workers' outputs")
+    if flags.config.strategy == "multi_worker":
         raise T2TError("--strategy=multi_worker: a student is trained on one machine; leave it out")
 
 
-def _teachers(values: flags.FlagValues) -> tuple[list[TrainedModel], Run]:
+def _teachers(flags: DistillFlags) -> tuple[list[TrainedModel], Run]:
     """Returns the teachers, and the run of the first, with which `--problem` must agree."""
-    if values.t2t_usr_dir:
-        registry.import_usr_dir(values.t2t_usr_dir)
-    folders = [run_flags.refuse_t2t(Path(name).expanduser(), values, "teacher") for name in values.teacher]
-    teachers = open_models(folders, "teacher", values.checkpoint, warn_of_corruption)
+    flags.import_usr_dir()
+    folders = [flags.refuse_t2t(Path(name).expanduser(), "teacher") for name in flags.teacher]
+    teachers = open_models(folders, "teacher", flags.checkpoint, warn_of_corruption)
     run = teachers[0].folder.run
-    if values.problem not in (None, run.problem):
+    if flags.problem not in (None, run.problem):
         raise T2TError(
-            f"--problem={values.problem}: the teacher in {folders[0]} is a model of {run.problem}; omit the "
+            f"--problem={flags.problem}: the teacher in {folders[0]} is a model of {run.problem}; omit the "
             "flag"
         )
-    values.problem = run.problem
     return teachers, run
 
 
-def _outputs(values: flags.FlagValues, teachers: list[TrainedModel], run: Run) -> TeacherOutputs:
+def _outputs(flags: DistillFlags, teachers: list[TrainedModel], run: Run) -> TeacherOutputs:
     """Returns the outputs that the flags ask for, decoded or not."""
-    data = teachers[0].folder.own_data(values.data_dir)
+    data = teachers[0].folder.own_data(flags.data_dir)
     for note in data.check_origins():
         say(note)
     monolingual: list[str] = []
-    for file in values.monolingual:
+    for file in flags.monolingual:
         lines = read_lines(file, "monolingual")
         if not lines:
             raise T2TError(f"--monolingual={file}: the file is empty; leave it out")
         monolingual += lines
-    folder = values.distilled_dir or run_flags.output_dir(values) / "distilled"
+    folder = flags.distilled_dir or flags.run_dir() / "distilled"
     return TeacherOutputs(
         Path(folder).expanduser(),
         teachers,
         data,
-        run_flags.decode_options(values.decode_hparams, run),
-        values.nearest,
+        decode_options(flags.decode_hparams, run),
+        flags.nearest,
         monolingual,
-        f"{values.teacher_engine}, {values.teacher_precision}",
+        str(flags.engine),
     )
 
 
-def _decode(values: flags.FlagValues, outputs: TeacherOutputs) -> None:
+def _decode(flags: DistillFlags, outputs: TeacherOutputs) -> None:
     """Decodes the share of one worker."""
-    shard = Shard(values.worker_id, values.decode_shards)
+    shard = flags.shard()
     outputs.stored()
-    engine_flags.load_backend(values, prefix=ENGINE)
+    flags.engine.load_backend()
     translator = load_translator(
         outputs.teachers,
         outputs.options,
-        engine_flags.num_parallel_batches(values, prefix=ENGINE),
-        engine=values.teacher_engine,
-        precision=values.teacher_precision,
+        flags.engine.num_parallel_batches(),
+        engine=flags.engine.name,
+        precision=flags.engine.precision,
         on_note=say,
     )
     say(f"decoding with {', '.join(str(teacher.checkpoint.path) for teacher in outputs.teachers)}")
     with ProgressBar("sentences") as bar:
         outputs.decode(translator, shard, bar.update, say)
     if shard.count > 1:
-        rest = {**_given(values, *DECODING, "t2t_usr_dir"), "distilled_dir": outputs.folder}
+        rest = {**flags.repeated((*DECODING, "t2t_usr_dir")), "distilled_dir": outputs.folder}
         training = CommandLine("t2t-distill", **rest, hparams_set="student_base", output_dir="STUDENT")
         say(f"next, when all {shard.count} workers are done: {training}")
 
 
-def _train_student(values: flags.FlagValues, teachers: list[TrainedModel], run: Run) -> None:
+def _train_student(flags: DistillFlags, teachers: list[TrainedModel], run: Run) -> None:
     """Makes what is missing: outputs, data, student and comparison."""
-    output_dir = run_flags.output_dir(values)
+    output_dir = flags.run_dir()
     if output_dir.resolve() in [teacher.folder.path.resolve() for teacher in teachers]:
         raise T2TError(f"--output_dir={output_dir} is the teacher's own folder: give another")
-    hparams = training_flags.hparams(values, output_dir)
-    training_flags.check_metrics(values, registry.problem(run.problem))
-    student = ModelFolder.prepare(output_dir, run.problem, values.hparams_set, hparams)
+    hparams = flags.run_hparams(output_dir)
+    flags.check_metrics(registry.problem(run.problem))
+    student = ModelFolder.prepare(output_dir, run.problem, flags.named_set(), hparams)
     student.check_vocabularies(run)
-    outputs = _outputs(values, teachers, run)
-    data_dir = student_data_dir(outputs, values.original_targets)
+    outputs = _outputs(flags, teachers, run)
+    data_dir = student_data_dir(outputs, flags.original_targets)
     _check_data_dir(student, data_dir)
     if not outputs.are_complete():
-        given = _given(values, *DECODING, *COMMON)
+        given = flags.repeated((*DECODING, *COMMON))
         run_command("t2t-distill", {**given, "distilled_dir": outputs.folder, "worker_id": 0})
-    _make_data(values, outputs, teachers[0].folder.vocabulary_files)
+    _make_data(flags, outputs, teachers[0].folder.vocabulary_files)
     if not has_point(output_dir, DEV, hparams.train_steps):
         places = {"problem": run.problem, "data_dir": data_dir, "output_dir": output_dir}
-        training = _given(values, "hparams_set", *training_flags.NAMES, *COMMON)
+        training = flags.repeated(("hparams_set", *NAMES, *COMMON))
         run_command("t2t-trainer", {**places, **training})
     if list_checkpoints(output_dir)[-1].step not in [average.step for average in list_averaged(output_dir)]:
         average_latest(output_dir, hparams.average_checkpoints, on_damaged=warn_of_corruption, on_note=say)
-    _compare(values, outputs, TrainedModel.select(ModelFolder(output_dir), None, warn_of_corruption))
-    print(f"next: {CommandLine('t2t-decoder', output_dir=output_dir, t2t_usr_dir=values.t2t_usr_dir)}")
+    _compare(flags, outputs, TrainedModel.select(ModelFolder(output_dir), None, warn_of_corruption))
+    print(f"next: {CommandLine('t2t-decoder', output_dir=output_dir, t2t_usr_dir=flags.t2t_usr_dir)}")
 
 
-def _make_data(values: flags.FlagValues, outputs: TeacherOutputs, vocabularies: list[Path]) -> None:
+def _make_data(flags: DistillFlags, outputs: TeacherOutputs, vocabularies: list[Path]) -> None:
     """Makes the student's data, unless that is done, and reports the numbers of its pairs."""
     with ProgressBar("pairs") as bar:
-        progress = partial(problem_flags.show_generation, bar)
-        counts = make_student_data(outputs, values.original_targets, vocabularies, progress)
-    data_dir = student_data_dir(outputs, values.original_targets)
+        progress = partial(show_generation, bar)
+        counts = make_student_data(outputs, flags.original_targets, vocabularies, progress)
+    data_dir = student_data_dir(outputs, flags.original_targets)
     say(f"{counts['pairs']:,} training pairs of {counts['sources']:,} sources in {data_dir}")
     if empty := counts["empty_outputs"]:
         say(f"{empty:,} outputs of the teacher are empty and left out")
@@ -245,19 +238,13 @@ def _check_data_dir(student: ModelFolder, data_dir: Path) -> None:
         )
 
 
-def _given(values: flags.FlagValues, *names: str) -> dict[str, Any]:
-    """The flags among these that the command was called with, for another command."""
-    given = {name: values[name].value for name in names if values[name].present}
-    return {name: ",".join(value) if isinstance(value, list) else value for name, value in given.items()}
-
-
-def _compare(values: flags.FlagValues, outputs: TeacherOutputs, student: TrainedModel) -> None:
+def _compare(flags: DistillFlags, outputs: TeacherOutputs, student: TrainedModel) -> None:
     """Measures teacher and student, unless that is done; prints and writes the table."""
     path = student.folder.path / f"{REPORT}.json"
     models = {TEACHER: outputs.origin()["teacher"], STUDENT: student.name}
     found = checked_json.load(path, "remove it") if path.exists() else {}
     if found.get("models") != models:
-        tensorflow_setup.load_backend(values)
+        tensorflow_setup.load_backend()
         parallel = tensorflow_setup.num_parallel_batches()
         names = [split for split in outputs.data.metadata.splits if split != TRAIN]
         splits = {name: read_pairs(outputs.files(name)) for name in names}
@@ -277,6 +264,8 @@ def _compare(values: flags.FlagValues, outputs: TeacherOutputs, student: Trained
     print(table.markdown())
     print(f"table    {path.with_suffix('.md')}\ndata     {path}")
 
+
+main = Command(DistillFlags, USAGE, _distill)
 
 if __name__ == "__main__":
     sys.exit(main())

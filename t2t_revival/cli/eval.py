@@ -4,22 +4,18 @@ from __future__ import annotations
 
 import os
 import sys
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from absl import flags
-
 from t2t_revival.checkpoints.directory import Checkpoint
-from t2t_revival.cli.support import (
-    command,
-    engine_flags,
-    problem_flags,
-    run_flags,
-    tensorflow_setup,
-    wait_flags,
-)
+from t2t_revival.cli.support import tensorflow_setup, wait_flags
+from t2t_revival.cli.support.command import Command
+from t2t_revival.cli.support.engine_flags import Engine, engine_flags
+from t2t_revival.cli.support.flags import flag
 from t2t_revival.cli.support.messages import duration, say, say_skipped
-from t2t_revival.decoding.options import FLOAT32, TENSORFLOW, DecodeHParams
+from t2t_revival.cli.support.run_flags import SPLIT_DIR, RunFlags, checkpoint_flag
+from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.evaluation.checkpoint_evaluation import (
     Evaluation,
@@ -32,7 +28,7 @@ from t2t_revival.evaluation.checkpoint_evaluation import (
     run_metric,
 )
 from t2t_revival.metrics.metric import metric_of
-from t2t_revival.model_folder import ModelFolder, Run
+from t2t_revival.model_folder import ModelFolder
 from t2t_revival.problems.problem import DEV, TEST, Data
 from t2t_revival.utils.files import check_writable
 from t2t_revival.visualization.learning_curve import draw_evaluations
@@ -49,65 +45,55 @@ within the noise of the sample.
 """
 
 
-def command_flags() -> flags.FlagValues:
-    """Defines the flags of t2t-eval; names are T2T's where T2T had them."""
-    values = command.new_flags()
-    problem_flags.define_names(values)
-    run_flags.define(values)
-    run_flags.define_checkpoint(values, "by default all of output_dir, and its averages.")
-    run_flags.define_split_dir(values)
-    command.define(values, False, eval_use_test_set="Use the test split instead of dev.")
-    command.define(
-        values,
+@dataclass(frozen=True)
+class EvalFlags(RunFlags):
+    """The flags of t2t-eval; names are T2T's where T2T had them."""
+
+    checkpoint: str | None = checkpoint_flag("by default all of output_dir, and its averages.")
+    data_dir: str | None = flag(None, SPLIT_DIR)
+    eval_use_test_set: bool = flag(False, "Use the test split instead of dev.")
+    eval_bleu_sentences: int = flag(
         200,
-        eval_bleu_sentences="Sentences, evenly spread over the split (of each corpus of a mixture), that are "
-        "decoded for BLEU or F1; 0 decodes none.",
+        "Sentences, evenly spread over the split (of each corpus of a mixture), that are decoded for BLEU or "
+        "F1; 0 decodes none.",
     )
-    engine_flags.define(values)
-    wait_flags.define(values, "checkpoint", "eval_timeout_mins")
-    return values
+    engine: Engine = engine_flags()
+    eval_timeout_mins: int = flag(0, wait_flags.waiting_for("checkpoint"))
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Runs the command; returns the exit status."""
-    return command.run(command_flags(), USAGE, _eval, argv)
+def _eval(flags: EvalFlags) -> None:
+    engine = _own_engine(flags)
+    folder = flags.open_model()
+    if flags.engine.is_ctranslate2:
+        _check_ctranslate2(flags, folder)
+    split = TEST if flags.eval_use_test_set else DEV
+    data = folder.own_data(flags.data_dir)
+    settings = evaluation_settings(folder, data, split, flags.eval_bleu_sentences, engine)
+    tensorflow_setup.load_backend()
+    _evaluate(flags, folder, data, Evaluations(folder.path, split, settings), split)
 
 
-def _eval(values: flags.FlagValues) -> None:
-    engine = _own_engine(values)
-    output_dir, run = run_flags.open_run(values)
-    if engine_flags.uses_ctranslate2(values):
-        _check_ctranslate2(values, output_dir, run)
-    split = TEST if values.eval_use_test_set else DEV
-    data = ModelFolder(output_dir).own_data(values.data_dir)
-    settings = evaluation_settings(ModelFolder(output_dir), data, split, values.eval_bleu_sentences, engine)
-    tensorflow_setup.load_backend(values)
-    _evaluate(values, output_dir, run, data, Evaluations(output_dir, split, settings), split)
-
-
-def _own_engine(values: flags.FlagValues) -> str:
+def _own_engine(flags: EvalFlags) -> str:
     """Names the engine that decodes and its precision; empty for that of the loss, Keras's in float32."""
-    usual = {"engine": TENSORFLOW, "precision": FLOAT32}
-    other = [f"--{name}={values[name].value}" for name in usual if values[name].value != usual[name]]
-    if not other:
+    if flags.engine == Engine():
         return ""
-    if not values.eval_bleu_sentences:
-        raise T2TError(f"{other[0]} has no effect: --eval_bleu_sentences=0 decodes nothing")
-    return f"{values.engine}, {values.precision}"
+    if not flags.eval_bleu_sentences:
+        precision = f"--precision={flags.engine.precision}"
+        other = f"--engine={flags.engine.name}" if flags.engine.is_ctranslate2 else precision
+        raise T2TError(f"{other} has no effect: --eval_bleu_sentences=0 decodes nothing")
+    return str(flags.engine)
 
 
-def _check_ctranslate2(values: flags.FlagValues, output_dir: Path, run: Run) -> None:
+def _check_ctranslate2(flags: EvalFlags, folder: ModelFolder) -> None:
     """Checks, before TensorFlow is loaded, that CTranslate2 can decode with the model."""
     from t2t_revival.decoding.ctranslate2_engine import check_usable
 
-    options = DecodeHParams.parse("", run.decode_hparams)
-    check_usable(ModelFolder(output_dir).hparams, options, values.precision)
+    check_usable(folder.hparams, DecodeHParams.parse("", folder.run.decode_hparams), flags.engine.precision)
 
 
 def _evaluate(
-    values: flags.FlagValues,
-    output_dir: Path,
-    run: Run,
+    flags: EvalFlags,
+    folder: ModelFolder,
     data: Data,
     table: Evaluations,
     split: str,
@@ -117,23 +103,23 @@ def _evaluate(
     from t2t_revival.evaluation.split_scores import CheckpointScores, sample
 
     def scorer() -> CheckpointScores:
-        check_writable(output_dir)
+        check_writable(folder.path)
         parallel, load_decoder = tensorflow_setup.num_parallel_batches(), None
-        if _own_engine(values):
+        if _own_engine(flags):
             load_decoder = partial(
                 Translator.load,
-                output_dir,
-                num_parallel_batches=engine_flags.num_parallel_batches(values),
-                precision=values.precision,
-                engine=values.engine,
+                folder.path,
+                num_parallel_batches=flags.engine.num_parallel_batches(),
+                precision=flags.engine.precision,
+                engine=flags.engine.name,
                 on_note=say,
             )
-        return CheckpointScores(ModelFolder(output_dir), data, split, sentences, parallel, load_decoder)
+        return CheckpointScores(folder, data, split, sentences, parallel, load_decoder)
 
-    sentences = values.eval_bleu_sentences
+    sentences = flags.eval_bleu_sentences
     names = [name for name in data.problem.eval_metrics() if sentences or not metric_of(name).outputs]
-    where = values.checkpoint or output_dir
-    list_checkpoints = checkpoint_lister(output_dir, values.checkpoint)
+    where = flags.checkpoint or folder.path
+    list_checkpoints = checkpoint_lister(folder.path, flags.checkpoint)
     seen: set[Path] = set()
 
     def say_start(checkpoint: Checkpoint, seconds: float) -> None:
@@ -145,7 +131,7 @@ def _evaluate(
 
     rows: list[Evaluation] = []
     for row in evaluate_checkpoints(
-        wait_flags.step_files(list_checkpoints, values.eval_timeout_mins, f"a checkpoint in {where}"),
+        wait_flags.step_files(list_checkpoints, flags.eval_timeout_mins, f"a checkpoint in {where}"),
         table,
         scorer,
         say_start,
@@ -160,31 +146,34 @@ def _evaluate(
     if not rows:
         raise T2TError(f"no valid checkpoint in {where}: train with t2t-trainer")
     picture = table.path.with_suffix(".png")
-    score = drawn_score(output_dir, [row.scores for row in rows])
-    draw_evaluations(table.rows, picture, f"{run.problem}, {run.hparams_set}: {split}", score)
+    score = drawn_score(folder.path, [row.scores for row in rows])
+    title = f"{folder.run.problem}, {folder.run.hparams_set}: {split}"
+    draw_evaluations(table.rows, picture, title, score)
     print(f"table    {table.path}\npicture  {picture}")
     references = [target for _, target in sample(data, split, sentences)]
     outputs = {row.checkpoint: table.outputs(row) for row in rows}
-    best, reason = best_checkpoint(rows, data.problem, outputs, references, run_metric(output_dir))
+    best, reason = best_checkpoint(rows, data.problem, outputs, references, run_metric(folder.path))
     print(reason)
-    _print_next(values, output_dir, best)
+    _print_next(flags, folder, best)
 
 
-def _print_next(values: flags.FlagValues, output_dir: Path, best: Evaluation) -> None:
-    path = Path(os.path.normpath(output_dir / best.checkpoint))
+def _print_next(flags: EvalFlags, folder: ModelFolder, best: Evaluation) -> None:
+    path = Path(os.path.normpath(folder.path / best.checkpoint))
     if not path.exists():
         print(
             f"{path} was deleted by the training: t2t-trainer keeps more with a larger --keep_checkpoint_max"
         )
     where = {
-        "output_dir": output_dir,
+        "output_dir": folder.path,
         "checkpoint": path if path.exists() else None,
-        "data_dir": values.data_dir,
-        "t2t_usr_dir": values.t2t_usr_dir,
-        "eval_use_test_set": values.eval_use_test_set,
+        "data_dir": flags.data_dir,
+        "t2t_usr_dir": flags.t2t_usr_dir,
+        "eval_use_test_set": flags.eval_use_test_set,
     }
     print(f"next: {CommandLine('t2t-decoder', **where)}")
 
+
+main = Command(EvalFlags, USAGE, _eval)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import shlex
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from absl import flags
-
-from t2t_revival.cli.support import command, run_flags, tensorflow_setup
+from t2t_revival.cli.support import tensorflow_setup
+from t2t_revival.cli.support.command import Command
+from t2t_revival.cli.support.flags import flag
 from t2t_revival.cli.support.messages import say
+from t2t_revival.cli.support.run_flags import DECODE_HPARAMS, EnsembleFlags, decode_options
 from t2t_revival.data.vocabulary.sentencepiece import EOS
 from t2t_revival.data.vocabulary.text_encoder import SUBWORDS
 from t2t_revival.decoding import capabilities
@@ -18,7 +20,7 @@ from t2t_revival.decoding.alignment_heads import AlignmentHeads
 from t2t_revival.decoding.ctranslate2_format import vocabulary_names
 from t2t_revival.decoding.options import CTRANSLATE2, DecodeHParams
 from t2t_revival.errors import CommandLine, T2TError
-from t2t_revival.model_folder import ModelFolder, Run
+from t2t_revival.model_folder import ModelFolder
 from t2t_revival.utils.files import check_no_pattern, check_writable
 
 if TYPE_CHECKING:
@@ -58,64 +60,52 @@ found = interpreter.get_signature_runner()(inputs=numpy.array([[*{source}.encode
 print({target}.decode([int(token) for token in found["outputs"][0, 0] if token > {eos}]))"""
 
 
-def command_flags() -> flags.FlagValues:
-    """Defines the flags of t2t-exporter."""
-    values = command.new_flags()
-    run_flags.define_model(values)
-    run_flags.define_ensemble(values)
-    command.define(
-        values,
-        None,
-        export_dir="Folder for the versions; by default output_dir/export, or output_dir/ and the name of "
-        "another format.",
+@dataclass(frozen=True)
+class ExporterFlags(EnsembleFlags):
+    """The flags of t2t-exporter."""
+
+    export_dir: str = flag(
+        "",
+        "Folder for the versions; by default output_dir/export, or output_dir/ and the name of another "
+        "format.",
     )
-    run_flags.define_decode_hparams(
-        values,
-        " They are the default of requests, and fixed in LiteRT's format; CTranslate2 takes them at each "
-        "call, as in the example that is printed.",
+    decode_hparams: str = flag(
+        "",
+        f"{DECODE_HPARAMS} They are the default of requests, and fixed in LiteRT's format; CTranslate2 takes "
+        "them at each call, as in the example that is printed.",
     )
-    flags.DEFINE_enum(
-        "quantize",
+    quantize: str = flag(
         "none",
-        FORMATS[SAVED_MODEL],
-        "Type of the stored weights and of products with them: float32 (none), bfloat16, or int8, which "
-        "in a SavedModel needs a CPU of x86-64. int8_weights stores int8 and computes in bfloat16, on any "
+        "Type of the stored weights and of products with them: float32 (none), bfloat16, or int8, which in a "
+        "SavedModel needs a CPU of x86-64. int8_weights stores int8 and computes in bfloat16, on any "
         "machine.",
-        flag_values=values,
+        choices=FORMATS[SAVED_MODEL],
     )
-    flags.DEFINE_enum(
-        "format",
-        "saved_model",
-        FORMATS,
+    format: str = flag(
+        SAVED_MODEL,
         "Format of the export; ctranslate2 needs the package of that name. litert is for phones, embedded "
         "devices, and single lines on CPUs.",
-        flag_values=values,
+        choices=tuple(FORMATS),
     )
-    return values
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Runs the command; returns the exit status."""
-    return command.run(command_flags(), USAGE, _export, argv)
-
-
-def _export(values: flags.FlagValues) -> None:
-    output_dir, run = run_flags.open_run(values)
-    if values.ensemble and values.format != SAVED_MODEL:
-        raise T2TError(f"--ensemble is for --format={SAVED_MODEL}: {values.format} has one model")
-    if values.ensemble and not values.export_dir:
+def _export(flags: ExporterFlags) -> None:
+    folder = flags.open_model()
+    if flags.ensemble and flags.format != SAVED_MODEL:
+        raise T2TError(f"--ensemble is for --format={SAVED_MODEL}: {flags.format} has one model")
+    if flags.ensemble and not flags.export_dir:
         raise T2TError("--export_dir is missing: an ensemble belongs to no output_dir")
-    options = run_flags.decode_options(values.decode_hparams, run)
+    options = decode_options(flags.decode_hparams, folder.run)
     options.check_served()
-    _check_format(values.format, values.quantize, options)
-    capabilities.check_held(ModelFolder(output_dir).hparams, HOLDERS[values.format])
-    default = output_dir / ("export" if values.format == SAVED_MODEL else values.format)
-    export_dir = Path(values.export_dir).expanduser() if values.export_dir else default
-    if values.format == SAVED_MODEL:
+    _check_format(flags.format, flags.quantize, options)
+    capabilities.check_held(folder.hparams, HOLDERS[flags.format])
+    default = folder.path / ("export" if flags.format == SAVED_MODEL else flags.format)
+    export_dir = Path(flags.export_dir).expanduser() if flags.export_dir else default
+    if flags.format == SAVED_MODEL:
         check_no_pattern(export_dir.absolute(), "give another --export_dir")
     check_writable(export_dir)
-    tensorflow_setup.load_tensorflow_alone(values)
-    _write(values, output_dir, run, options, export_dir)
+    tensorflow_setup.load_tensorflow_alone()
+    _write(flags, folder, options, export_dir)
 
 
 def _check_format(name: str, quantize: str, options: DecodeHParams) -> None:
@@ -131,29 +121,27 @@ def _check_format(name: str, quantize: str, options: DecodeHParams) -> None:
         options.check_litert()
 
 
-def _write(
-    values: flags.FlagValues, output_dir: Path, run: Run, options: DecodeHParams, export_dir: Path
-) -> None:
+def _write(flags: ExporterFlags, folder: ModelFolder, options: DecodeHParams, export_dir: Path) -> None:
     """Loads the model, writes it, and prints what can be done with it."""
     from t2t_revival.serving.export import export, export_ctranslate2, export_litert
     from t2t_revival.serving.module import PRECISIONS
 
-    served = values.format == SAVED_MODEL
-    precision = PRECISIONS[values.quantize] if served else "float32"
-    translator, path, step = run_flags.load_translator(
-        values, output_dir, options, precision=precision, constant_weights=False
+    served = flags.format == SAVED_MODEL
+    precision = PRECISIONS[flags.quantize] if served else "float32"
+    translator, path, step = flags.load_translator(
+        folder, options, precision=precision, constant_weights=False
     )
     say(f"exporting {path} ({step})")
-    heads = None if values.ensemble else AlignmentHeads.find(output_dir, translator.model.hparams)
+    heads = None if flags.ensemble else AlignmentHeads.find(folder.path, translator.model.hparams)
     if served:
-        written = export(translator, export_dir, run.problem, values.quantize, heads)
+        written = export(translator, export_dir, folder.run.problem, flags.quantize, heads)
         trees = translator.problem is not None and translator.problem.separates_words
-        following = _next_command(export_dir.absolute(), run.problem, trees, values.t2t_usr_dir)
-    elif values.format == CTRANSLATE2:
-        written = export_ctranslate2(translator, export_dir, values.quantize, heads)
+        following = _next_command(export_dir.absolute(), folder.run.problem, trees, flags.t2t_usr_dir)
+    elif flags.format == CTRANSLATE2:
+        written = export_ctranslate2(translator, export_dir, flags.quantize, heads)
         following = _ctranslate2_example(written, translator, options)
     else:
-        written = export_litert(translator, export_dir, values.quantize)
+        written = export_litert(translator, export_dir, flags.quantize)
         following = _litert_example(written, translator)
     print(f"{step}: {written}\n{following}")
 
@@ -199,6 +187,8 @@ def _opening(folder: Path, translator: Translator) -> tuple[str, dict[str, str]]
         opened[name] = f"{name} = {kind.format(file=str(folder / file))}\n"
     return "".join(opened.values()), dict(zip(("source", "target"), names, strict=True))
 
+
+main = Command(ExporterFlags, USAGE, _export)
 
 if __name__ == "__main__":
     sys.exit(main())

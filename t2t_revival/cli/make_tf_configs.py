@@ -6,10 +6,11 @@ import json
 import re
 import shlex
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from absl import flags
-
-from t2t_revival.cli.support import command
+from t2t_revival.cli.support.command import Command
+from t2t_revival.cli.support.flags import Flags, flag
 from t2t_revival.errors import CommandLine, T2TError
 
 USAGE = """
@@ -22,24 +23,17 @@ folders that all machines share.
 ADDRESS = re.compile(r"(?P<host>[\w.-]+|\[[0-9A-Fa-f:]+\]):(?P<port>\d{1,5})", re.ASCII)
 
 
-def command_flags() -> flags.FlagValues:
-    """Defines the flags of t2t-make-tf-configs."""
-    values = command.new_flags()
-    command.define(
-        values,
-        [],
-        masters="Machines, each with a free port: host1:2222,host2:2222.",
-        ps="A flag of tensor2tensor: not supported; prints the command for the same machines.",
+@dataclass(frozen=True)
+class TfConfigsFlags(Flags):
+    """The flags of t2t-make-tf-configs."""
+
+    masters: tuple[str, ...] = flag((), "Machines, each with a free port: host1:2222,host2:2222.")
+    ps: tuple[str, ...] = flag(
+        (), "A flag of tensor2tensor: not supported; prints the command for the same machines."
     )
-    return values
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Runs the command; returns the exit status."""
-    return command.run(command_flags(), USAGE, _make, argv)
-
-
-def tf_configs(workers: list[str]) -> list[str]:
+def tf_configs(workers: Sequence[str]) -> list[str]:
     """Returns `TF_CONFIG` of each worker, whose addresses are "host:port", as JSON."""
     if not workers:
         raise T2TError("--masters=HOST:PORT,... is missing: the machines")
@@ -55,10 +49,10 @@ def tf_configs(workers: list[str]) -> list[str]:
     ]
 
 
-def _make(values: flags.FlagValues) -> None:
-    if values.ps:
-        raise T2TError(_without_ps(values.masters, values.ps))
-    for config in tf_configs(values.masters):
+def _make(flags: TfConfigsFlags) -> None:
+    if flags.ps:
+        raise T2TError(_without_ps(flags.masters, flags.ps))
+    for config in tf_configs(flags.masters):
         print(f"TF_CONFIG={shlex.quote(config)}")
     example = {"strategy": "multi_worker", "problem": "translate_ende", "hparams_set": "base"}
     print(f"next: {CommandLine('t2t-trainer', **example)}", file=sys.stderr)
@@ -68,7 +62,7 @@ def _make(values: flags.FlagValues) -> None:
     )
 
 
-def _without_ps(masters: list[str], ps: list[str]) -> str:
+def _without_ps(masters: Sequence[str], ps: Sequence[str]) -> str:
     """Proposes a command instead of `--ps`, which had two meanings in tensor2tensor."""
     command = shlex.join(["t2t-make-tf-configs", f"--masters={','.join(masters if masters[1:] else ps)}"])
     if masters[1:]:
@@ -82,6 +76,8 @@ def _without_ps(masters: list[str], ps: list[str]) -> str:
         f"the masters: {command}{also}"
     )
 
+
+main = Command(TfConfigsFlags, USAGE, _make)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from absl import flags
-
-from t2t_revival.cli.support import command
+from t2t_revival.cli.support.command import Command
+from t2t_revival.cli.support.flags import Flags, flag
 from t2t_revival.cli.support.text_files import STANDARD_STREAM, check_one_standard_input, name_of, read_lines
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.files import file_lines
@@ -42,35 +42,24 @@ COLUMNS: dict[str, Callable[[BracketCounts], float]] = {  # by title
 }
 
 
-def command_flags() -> flags.FlagValues:
-    """Defines the flags of t2t-parseval."""
-    values = command.new_flags()
-    form = "in Penn bracketing, plain or .gz, one a line or each over several lines; - is the standard input."
-    command.define(
-        values, None, gold=f"Correct trees, {form}", predicted=f"Trees of the same sentences, {form}"
-    )
-    return values
+FORM = "in Penn bracketing, plain or .gz, one a line or each over several lines; - is the standard input."
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Runs the command; returns the exit status."""
-    return command.run(command_flags(), USAGE, _parseval, argv)
+@dataclass(frozen=True)
+class ParsevalFlags(Flags):
+    """The flags of t2t-parseval."""
+
+    gold: str = flag("", f"Correct trees, {FORM}", missing="=FILE is missing")
+    predicted: str = flag("", f"Trees of the same sentences, {FORM}", missing="=FILE is missing")
 
 
-def _parseval(values: flags.FlagValues) -> None:
-    check_one_standard_input(values, "gold", "predicted")
-    for flag in ("gold", "predicted"):
-        if not values[flag].value:
-            raise T2TError(f"--{flag}=FILE is missing")
-    _score(values.gold, values.predicted)
-
-
-def _score(gold_file: str, predicted_file: str) -> None:
+def _parseval(flags: ParsevalFlags) -> None:
     """Prints the scores of the predicted trees."""
     from t2t_revival.metrics.parseval import score_corpus
 
-    (gold, all_gold), (predicted, all_predicted) = _trees(gold_file), _trees(predicted_file)
-    gold_name, predicted_name = name_of(gold_file), name_of(predicted_file)
+    check_one_standard_input(gold=flags.gold, predicted=flags.predicted)
+    (gold, all_gold), (predicted, all_predicted) = _trees(flags.gold), _trees(flags.predicted)
+    gold_name, predicted_name = name_of(flags.gold), name_of(flags.predicted)
     pairs = [pair for pair in product(all_gold, all_predicted) if len(pair[0]) == len(pair[1])]
     if not pairs:
         difference = _first_difference(gold, predicted, gold_name, predicted_name)
@@ -130,6 +119,8 @@ def _print_table(result: Parseval) -> None:
         f1 = result.overall.f1_with_errors
         print(f"sentences without a tree, not counted, as in EVALB: {errors} (F1 if they were: {f1:.2f})")
 
+
+main = Command(ParsevalFlags, USAGE, _parseval)
 
 if __name__ == "__main__":
     sys.exit(main())

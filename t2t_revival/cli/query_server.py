@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from absl import flags
-
-from t2t_revival.cli.support import (
-    command,
-    constraint_flags,
-    problem_flags,
-    run_flags,
-    tensorflow_setup,
-)
+from t2t_revival.cli.support import tensorflow_setup
+from t2t_revival.cli.support.command import Command
+from t2t_revival.cli.support.flags import flag
+from t2t_revival.cli.support.line_flags import LineFlags
 from t2t_revival.cli.support.messages import ProgressBar, say
-from t2t_revival.cli.support.run_flags import JSONL
+from t2t_revival.cli.support.problem_flags import ProblemFlags
+from t2t_revival.cli.support.run_flags import DECODE_HPARAMS
 from t2t_revival.cli.support.text_files import (
     STANDARD_STREAM,
     check_one_standard_input,
@@ -59,110 +55,99 @@ interruption the same command resumes; it relies on the server to have the same 
 t2t-decoder; the model needs the signature translate_with_constraints, which exports of text have.
 """
 DAY = 86_400  # seconds
-EXCLUSIVE = (
-    ("server", "saved_model"),
-    ("inputs_once", "decode_from_file"),
-    *((name, "saved_model") for name in ("servable_name", "timeout_secs", "retries")),
-)
 
 
-def command_flags() -> flags.FlagValues:
-    """Defines the flags of t2t-query-server."""
-    values = command.new_flags()
-    problem_flags.define_names(values)
-    command.define(
-        values,
-        None,
-        server="TensorFlow Serving: host:port for gRPC, http://host:port for REST.",
-        servable_name="Name of the model at the server; t2t-exporter names it after the problem.",
-        saved_model="Instead of a server: an export_dir, whose newest version is loaded, or a version.",
-        inputs_once="One text to translate.",
-        decode_from_file="Text to translate, a sentence a line, plain or .gz; - is the standard input.",
-        decode_to_file="File for the translations; by default, or with -, the standard output.",
+@dataclass(frozen=True)
+class QueryFlags(ProblemFlags, LineFlags):
+    """The flags of t2t-query-server."""
+
+    exclusive = (
+        ("server", "saved_model"),
+        ("inputs_once", "decode_from_file"),
+        *((name, "saved_model") for name in ("servable_name", "timeout_secs", "retries")),
     )
-    run_flags.define_decode_hparams(
-        values, " By default as exported; where one is given, the others are the problem's.", None
+    needs = (("batch_size", "decode_from_file"),)
+    server: str = flag("", "TensorFlow Serving: host:port for gRPC, http://host:port for REST.")
+    servable_name: str = flag("", "Name of the model at the server; t2t-exporter names it after the problem.")
+    saved_model: str = flag(
+        "", "Instead of a server: an export_dir, whose newest version is loaded, or a version."
     )
-    command.define(values, False, pretty="Parsing: draw trees where they fit, or else indent them.")
-    command.define(values, False, split_sentences=run_flags.SPLIT_SENTENCES)
-    run_flags.define_output_format(values)
-    constraint_flags.define(values)
-    timeout = "Seconds to wait for an answer: with all retries (gRPC), or each time (REST)."
-    retries = "Retries where the server is unavailable, after 0.5, 1, 2 and 4 seconds."
-    for name, default, lower, upper, text in (
-        ("batch_size", client.BATCH_SIZE, 1, None, "Lines of one request."),
-        ("timeout_secs", client.TIMEOUT_SECS, 1, DAY, timeout),
-        ("retries", client.RETRIES, 0, client.MAX_RETRIES, retries),
-    ):
-        command.define_integer(name, default, text, lower_bound=lower, upper_bound=upper, flag_values=values)
-    return values
+    inputs_once: str | None = flag(None, "One text to translate.")
+    decode_to_file: str = flag("", "File for the translations; by default, or with -, the standard output.")
+    decode_hparams: str | None = flag(
+        None, f"{DECODE_HPARAMS} By default as exported; where one is given, the others are the problem's."
+    )
+    batch_size: int = flag(client.BATCH_SIZE, "Lines of one request.", least=1)
+    timeout_secs: int = flag(
+        client.TIMEOUT_SECS,
+        "Seconds to wait for an answer: with all retries (gRPC), or each time (REST).",
+        least=1,
+        most=DAY,
+    )
+    retries: int = flag(
+        client.RETRIES,
+        "Retries where the server is unavailable, after 0.5, 1, 2 and 4 seconds.",
+        most=client.MAX_RETRIES,
+    )
+
+    @property
+    def is_of_file(self) -> bool:
+        """Returns whether a file or one text is translated, and not typed lines."""
+        return bool(self.decode_from_file) or self.inputs_once is not None
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Runs the command; returns the exit status."""
-    return command.run(command_flags(), USAGE, _query_server, argv)
-
-
-def _query_server(values: flags.FlagValues) -> None:
-    _check_flags(values)
-    if values.decode_from_file:
-        outputs = named_files(values, "decode_to_file") or {"": STANDARD_STREAM}
-        check_one_standard_input(values, "decode_from_file", "terminology")
-        check_outputs(named_files(values, "decode_from_file", "terminology"), outputs)
-    problem = problem_flags.text_problem(values) if values.problem else None
-    asked = [*filter(None, [values.decode_hparams]), *["split_sentences=True"] * values.split_sentences]
+def _query_server(flags: QueryFlags) -> None:
+    _check_flags(flags)
+    if flags.decode_from_file:
+        outputs = named_files(decode_to_file=flags.decode_to_file) or {"": STANDARD_STREAM}
+        inputs = {"decode_from_file": flags.decode_from_file, "terminology": flags.terminology}
+        check_one_standard_input(**inputs)
+        check_outputs(named_files(**inputs), outputs)
+    problem = flags.problem_of(flags.problem) if flags.problem else None
+    asked = [*filter(None, [flags.decode_hparams]), *["split_sentences=True"] * flags.split_sentences]
     options = ServedOptions.parse(",".join(asked), problem)
-    run_flags.check_details(values, options.detailed)
-    draw = drawing(problem) if values.pretty else None
-    if not _of_file(values):
-        constraints_of = constraint_flags.of_typed_lines(values)
-        if values.terminology:
+    flags.check_details(options.detailed)
+    draw = drawing(problem) if flags.pretty else None
+    if not flags.is_of_file:
+        constraints_of = flags.constraints_of_typed_lines()
+        if flags.terminology:
             say(f"warning: {UNCHECKED}{OF_EXPORT}")
-        translator, numbers = ServedTranslator(_model(values), options), count(1)
+        translator, numbers = ServedTranslator(_model(flags), options), count(1)
 
         def answer(line: str) -> list[Translation]:
             return _answer(translator, line, constraints_of(line), next(numbers))
 
         prompt(answer, options.scores, draw, _links_of(options))
     else:
-        _translate(values, options, draw)
+        _translate(flags, options, draw)
 
 
-def _check_flags(values: flags.FlagValues) -> None:
+def _check_flags(flags: QueryFlags) -> None:
     """Rejects missing flags, and combinations in which one flag has no effect."""
-    for one, other in EXCLUSIVE:
-        if values[one].present and values[other].present:
-            raise T2TError(f"--{one} and --{other} cannot be combined: give one of them")
-    if not values.server and not values.saved_model:
+    if not flags.server and not flags.saved_model:
         raise T2TError("--server=host:port or --saved_model=DIR is missing")
-    if values.server and not values.servable_name:
+    if flags.server and not flags.servable_name:
         raise T2TError("--servable_name is missing: the model's name at the server, such as translate_ende")
-    if values.output_format == JSONL and (values.pretty or not _of_file(values)):
+    if flags.writes_json and (flags.pretty or not flags.is_of_file):
         raise T2TError("--output_format=jsonl is for --decode_from_file and --inputs_once, without --pretty")
-    constraint_flags.check_served(values)
-    if values["batch_size"].present and not values.decode_from_file:
-        raise T2TError("--batch_size needs --decode_from_file: typed lines are sent one by one")
-    if values.decode_to_file and not _of_file(values):
+    flags.check_lines(typed=not flags.is_of_file)
+    if flags.decode_to_file and not flags.is_of_file:
         raise T2TError("--decode_to_file needs --decode_from_file or --inputs_once")
 
 
-def _of_file(values: flags.FlagValues) -> bool:
-    return bool(values.decode_from_file) or values.inputs_once is not None
-
-
-def _model(values: flags.FlagValues) -> client.Model:
+def _model(flags: QueryFlags) -> client.Model:
     """Connects to the server, or loads the exported folder."""
-    if values.saved_model:
-        tensorflow_setup.load_tensorflow(values)
-        if not values.decode_from_file:
+    if flags.saved_model:
+        tensorflow_setup.load_tensorflow()
+        if not flags.decode_from_file:
             tensorflow_setup.use_one_thread()
-        model = FolderModel(Path(values.saved_model).expanduser())
+        model = FolderModel(Path(flags.saved_model).expanduser())
         if note := newer_note(Path(model.where)):
             say(note)
         return model
-    if not client.is_rest(values.server):
-        tensorflow_setup.load_tensorflow(values)
-    return client.connect(values.server, values.servable_name, values.timeout_secs, values.retries)
+    if not client.is_rest(flags.server):
+        tensorflow_setup.load_tensorflow()
+    return client.connect(flags.server, flags.servable_name, flags.timeout_secs, flags.retries)
 
 
 def _answer(
@@ -176,10 +161,10 @@ def _answer(
 
 
 def _format(
-    values: flags.FlagValues, options: ServedOptions, draw: Draw | None, outputs: list[Translation]
+    flags: QueryFlags, options: ServedOptions, draw: Draw | None, outputs: list[Translation]
 ) -> bytes:
     """Formats the outputs of a line."""
-    if values.output_format == JSONL:
+    if flags.writes_json:
         return json_line(outputs, options.detailed or options.search or DecodeHParams())
     return format_outputs(outputs, len(outputs) > 1, options.scores, draw, links=_links_of(options))
 
@@ -197,26 +182,26 @@ def _note_truncated(best: list[Translation], options: ServedOptions) -> None:
         say(f"warning: {lines} longer than the model's inputs, and cut: the end is not translated{hint}")
 
 
-def _translate(values: flags.FlagValues, options: ServedOptions, draw: Draw | None) -> None:
+def _translate(flags: QueryFlags, options: ServedOptions, draw: Draw | None) -> None:
     """Translates a file or one text; the output file is written completely or not at all."""
-    once = values.inputs_once is not None
-    lines = [values.inputs_once] if once else read_lines(values.decode_from_file, "decode_from_file")
-    name = "--inputs_once" if once else name_of(values.decode_from_file)
-    lines, constraints = constraint_flags.constrained(values, lines, name, 1)
-    path = output_path(values.decode_to_file)
+    once = not flags.decode_from_file
+    lines = [flags.inputs_once or ""] if once else read_lines(flags.decode_from_file, "decode_from_file")
+    name = "--inputs_once" if once else name_of(flags.decode_from_file)
+    lines, constraints = flags.constrained(lines, name, 1)
+    path = output_path(flags.decode_to_file)
     form: ResultFormat[list[Translation]] = ResultFormat(
-        partial(_format, values, options, draw),
+        partial(_format, flags, options, draw),
         lambda outputs: [*map(asdict, outputs)],
         lambda kept: [Translation.from_json(output) for output in kept],
     )
     with output_to(path) as output, ProgressBar("lines") as bar, naming(name):
-        best = ServedTranslator(_model(values), options).translate_lines(
+        best = ServedTranslator(_model(flags), options).translate_lines(
             lines,
-            values.servable_name,
-            values.batch_size,
+            flags.servable_name,
+            flags.batch_size,
             output,
             form,
-            filled=not draw and values.output_format != JSONL,
+            filled=not draw and not flags.writes_json,
             on_progress=None if once else bar.update,
             constraints=constraints,
         )
@@ -229,6 +214,8 @@ def _translate(values: flags.FlagValues, options: ServedOptions, draw: Draw | No
     if path:
         say(f"outputs  {path}")
 
+
+main = Command(QueryFlags, USAGE, _query_server)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
-from absl import flags
-
 from t2t_revival import registry
-from t2t_revival.cli.support import command, tensorflow_setup
+from t2t_revival.cli.support import tensorflow_setup
+from t2t_revival.cli.support.command import Command
+from t2t_revival.cli.support.flags import Flags, flag
 from t2t_revival.cli.support.messages import say
 from t2t_revival.cli.support.subcommand import run_command
 from t2t_revival.errors import T2TError, did_you_mean
@@ -21,7 +22,7 @@ from t2t_revival.reproduction.scales import SCALES
 from t2t_revival.utils import checked_json
 from t2t_revival.utils.files import check_writable
 
-Maker = Callable[[Runs, flags.FlagValues], None]
+Maker = Callable[[Runs, "ReproduceFlags"], None]
 SETTINGS = "settings.json"  # of all trainings of a folder
 USAGE = """
 t2t-reproduce --table=3 --scale=cpu --data_source=FOLDER [--output_dir=DIR]
@@ -36,94 +37,95 @@ models of the same proportions, each in minutes on two CPU cores.
 """
 PAIRS = "a folder with train.en train.de dev.en dev.de (and .fr for French), or sample"
 TREES = "a treebank's folder, or sample"
-OWN_FLAGS = {  # of some tables only
-    "problems": ("table 2",),
-    "models": ("table 2",),
-    "rows": ("table 3",),
-    "treebank": ("table 4",),
-    "auto_trees": ("table 4",),
-    "gold_share": ("table 4",),
+OWN_FLAGS = {  # of one table only
+    "problems": "table 2",
+    "models": "table 2",
+    "rows": "table 3",
+    "treebank": "table 4",
+    "auto_trees": "table 4",
+    "gold_share": "table 4",
 }
 
 
-def command_flags() -> flags.FlagValues:
-    """Defines the flags of t2t-reproduce."""
-    values = command.new_flags()
-    command.define(
-        values,
-        [],
-        table="Tables of the paper, such as 1,3.",
-        figure="Figures of the paper, such as 3,4,5.",
-        problems="Table 2: translate_ende, translate_enfr or, by default, both; finished rows stay.",
-        models="Table 2: base, big or, by default, both; finished rows stay.",
-        rows="Table 3: rows to train besides base, such as table3_a_h1,big; finished rows stay.",
+@dataclass(frozen=True)
+class ReproduceFlags(Flags):
+    """The flags of t2t-reproduce."""
+
+    needs = (("gold_share", "auto_trees"),)
+    table: tuple[str, ...] = flag((), "Tables of the paper, such as 1,3.")
+    figure: tuple[str, ...] = flag((), "Figures of the paper, such as 3,4,5.")
+    problems: tuple[str, ...] = flag(
+        (), "Table 2: translate_ende, translate_enfr or, by default, both; finished rows stay."
     )
-    command.define(
-        values,
+    models: tuple[str, ...] = flag((), "Table 2: base, big or, by default, both; finished rows stay.")
+    rows: tuple[str, ...] = flag(
+        (), "Table 3: rows to train besides base, such as table3_a_h1,big; finished rows stay."
+    )
+    data_source: str | None = flag(
         None,
-        data_source="Source of sentence pairs: wmt14, tfds:NAME/CONFIG, hf:OWNER/NAME/CONFIG, sample or a "
-        "folder; by default wmt14 with --scale=paper.",
-        treebank="Table 4: source of trees, as --data_source of t2t-trainer --problem=parse_wsj.",
-        auto_trees="Table 4: automatically parsed sentences, for the semi-supervised row.",
-        output_dir="Folder for models and results; by default ~/t2t_train/reproduce/SCALE.",
+        "Source of sentence pairs: wmt14, tfds:NAME/CONFIG, hf:OWNER/NAME/CONFIG, sample or a folder; by "
+        "default wmt14 with --scale=paper.",
     )
-    flags.DEFINE_float(
-        "gold_share", None, "Table 4: --gold_share of t2t-trainer, beside --auto_trees.", flag_values=values
+    treebank: str | None = flag(
+        None, "Table 4: source of trees, as --data_source of t2t-trainer --problem=parse_wsj."
     )
-    command.define(values, True, run="Train missing models; with --norun they are an error.")
-    for name, known, text in (
-        ("scale", ["paper", "cpu"], "Size of the models."),
-        ("precision", ["float32", "mixed_bfloat16", "mixed_float16"], "Precision of the trainings."),
-        ("strategy", ["auto", "default", "mirrored"], "Strategy of the trainings, as of t2t-trainer."),
-    ):
-        default = "paper" if name == "scale" else None
-        flags.DEFINE_enum(name, default, known, text, flag_values=values)
-    return values
+    auto_trees: str | None = flag(
+        None, "Table 4: automatically parsed sentences, for the semi-supervised row."
+    )
+    output_dir: str = flag("", "Folder for models and results; by default ~/t2t_train/reproduce/SCALE.")
+    gold_share: float | None = flag(
+        None, "Table 4: --gold_share of t2t-trainer, beside --auto_trees.", least=None
+    )
+    run: bool = flag(True, "Train missing models; with --norun they are an error.")
+    scale: str = flag("paper", "Size of the models.", choices=("paper", "cpu"))
+    precision: str | None = flag(
+        None, "Precision of the trainings.", choices=("float32", "mixed_bfloat16", "mixed_float16")
+    )
+    strategy: str | None = flag(
+        None, "Strategy of the trainings, as of t2t-trainer.", choices=("auto", "default", "mirrored")
+    )
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Runs the command; returns the exit status."""
-    return command.run(command_flags(), USAGE, _reproduce, argv)
-
-
-def _reproduce(values: flags.FlagValues) -> None:
-    wanted = [f"table {number}" for number in values.table]
-    wanted += [f"figure {number}" for number in values.figure]
-    _check_flags(values, wanted)
-    scale = SCALES[values.scale]
-    folder = Path(values.output_dir or f"~/t2t_train/reproduce/{scale.name}").expanduser()
+def _reproduce(flags: ReproduceFlags) -> None:
+    wanted = [f"table {number}" for number in flags.table]
+    wanted += [f"figure {number}" for number in flags.figure]
+    _check_flags(flags, wanted)
+    scale = SCALES[flags.scale]
+    folder = Path(flags.output_dir or f"~/t2t_train/reproduce/{scale.name}").expanduser()
     check_writable(folder)
-    tensorflow_setup.load_tensorflow_alone(values)
+    tensorflow_setup.load_tensorflow_alone()
     _share_gpus()
-    precision = _precision(values, folder)
-    trainer_flags = {"precision": precision, "strategy": values.strategy}
-    source = values.data_source or scale.data_source
-    runs = Runs(folder, scale, run_command, source, trainer_flags, train_missing=values.run)
+    precision = _precision(flags, folder)
+    trainer_flags = {"precision": precision, "strategy": flags.strategy}
+    source = flags.data_source or scale.data_source
+    runs = Runs(folder, scale, run_command, source, trainer_flags, train_missing=flags.run)
     for what in wanted:
-        _check_sources(runs, values, what)
-    if values.run:
+        _check_sources(runs, flags, what)
+    if flags.run:
         folder.mkdir(parents=True, exist_ok=True)
         checked_json.save(folder / SETTINGS, {"precision": precision})
     for what in wanted:
         say(f"{what}, scale {scale.name}, in {folder}")
-        MAKERS[what](runs, values)
+        MAKERS[what](runs, flags)
 
 
-def _check_flags(values: flags.FlagValues, wanted: list[str]) -> None:
+def _check_flags(flags: ReproduceFlags, wanted: list[str]) -> None:
     if not wanted:
         raise T2TError("no table or figure is named: give --table=1, 2, 3 or 4, or --figure=3, 4 or 5")
     for what in wanted:
         if what not in MAKERS:
             raise T2TError(f"{what} cannot be reproduced: give one of {', '.join(MAKERS)}")
-    for flag, tables in OWN_FLAGS.items():
-        if values[flag].value and not set(tables) & set(wanted):
-            raise T2TError(f"--{flag} is for {tables[0]} only: give --table={tables[0][-1]} too")
-    if values.gold_share and not values.auto_trees:
-        raise T2TError("--gold_share needs --auto_trees: it is the treebank's share of the training examples")
-    for flag, known in (("problems", table2.PROBLEMS), ("models", table2.MODELS), ("rows", table3.ROWS)):
-        for name in values[flag].value:
+    for name, table in OWN_FLAGS.items():
+        if flags.has(name) and table not in wanted:
+            raise T2TError(f"--{name} is for {table} only: give --table={table[-1]} too")
+    for names, known, kind in (
+        (flags.problems, table2.PROBLEMS, "problem"),
+        (flags.models, table2.MODELS, "model"),
+        (flags.rows, table3.ROWS, "row"),
+    ):
+        for name in names:
             if name not in known:
-                raise T2TError(did_you_mean(name, known, flag.removesuffix("s")))
+                raise T2TError(did_you_mean(name, known, kind))
 
 
 def _share_gpus() -> None:
@@ -134,7 +136,7 @@ def _share_gpus() -> None:
         tf.config.experimental.set_memory_growth(gpu, True)
 
 
-def _precision(values: flags.FlagValues, folder: Path) -> str | None:
+def _precision(flags: ReproduceFlags, folder: Path) -> str | None:
     """Returns the precision of all trainings of a folder, which rows of one table share.
 
     Raises:
@@ -142,55 +144,55 @@ def _precision(values: flags.FlagValues, folder: Path) -> str | None:
     """
     path = folder / SETTINGS
     kept = checked_json.load(path, "put a copy back") if path.exists() else {}
-    precision = values.precision or kept.get("precision")
+    precision = flags.precision or kept.get("precision")
     if kept and kept.get("precision") != precision:
         was = kept.get("precision") or "float32"
         raise T2TError(f"{folder} was started with --precision={was}: give that, or another --output_dir")
     return precision
 
 
-def _check_sources(runs: Runs, values: flags.FlagValues, what: str) -> None:
+def _check_sources(runs: Runs, flags: ReproduceFlags, what: str) -> None:
     """Checks that the sources of missing data are named; existing data knows its own."""
     if what == "table 1" or not runs.train_missing:
         return
     if what == "table 4":
-        needed = [(table4.ALONE, "treebank", values.treebank, TREES)]
+        needed = [(table4.ALONE, "treebank", flags.treebank, TREES)]
     else:
-        problems = values.problems or table2.PROBLEMS if what == "table 2" else [TRANSLATION]
+        problems = flags.problems or table2.PROBLEMS if what == "table 2" else [TRANSLATION]
         needed = [(problem, "data_source", runs.data_source, PAIRS) for problem in problems]
-    for problem, flag, source, wanted in needed:
+    for problem, name, source, wanted in needed:
         if source is None and not registry.problem(problem).has_data(runs.data_dir):
-            raise T2TError(f"--{flag} is missing: {wanted}")
+            raise T2TError(f"--{name} is missing: {wanted}")
 
 
-def _table1(runs: Runs, values: flags.FlagValues) -> None:
+def _table1(runs: Runs, flags: ReproduceFlags) -> None:
     from t2t_revival.reproduction.table1 import table as table1
 
     _show(runs.folder, table1.make_table(runs.folder, runs.scale.name, say, runs.train_missing))
     print(f"picture  {table1.draw(runs.folder, runs.scale.name)}")
 
 
-def _table2(runs: Runs, values: flags.FlagValues) -> None:
-    table = table2.make_table(runs, values.problems, values.models, say)
+def _table2(runs: Runs, flags: ReproduceFlags) -> None:
+    table = table2.make_table(runs, flags.problems, flags.models, say)
     _show(runs.folder, table)
     _draw(table2.draw, table, runs)
 
 
-def _table3(runs: Runs, values: flags.FlagValues) -> None:
-    table, found = table3.make_tables(runs, values.rows, say)
+def _table3(runs: Runs, flags: ReproduceFlags) -> None:
+    table, found = table3.make_tables(runs, flags.rows, say)
     _show(runs.folder, table, *([found] if found.rows else []))
     _draw(table3.draw, table, runs)
 
 
-def _table4(runs: Runs, values: flags.FlagValues) -> None:
-    of_trees = dataclasses.replace(runs, data_source=values.treebank)
-    table = table4.make_table(of_trees, values.auto_trees, values.gold_share, say)
+def _table4(runs: Runs, flags: ReproduceFlags) -> None:
+    of_trees = dataclasses.replace(runs, data_source=flags.treebank)
+    table = table4.make_table(of_trees, flags.auto_trees, flags.gold_share, say)
     _show(runs.folder, table)
     _draw(table4.draw, table, runs)
 
 
 def _figure(number: int) -> Maker:
-    def draw(runs: Runs, values: flags.FlagValues) -> None:
+    def draw(runs: Runs, flags: ReproduceFlags) -> None:
         makers = {3: figures.figure3, 4: figures.figure4, 5: figures.figure5}
         picture, page = makers[number](runs, say)
         print(f"picture  {picture}\npage     {page}")
@@ -221,6 +223,8 @@ MAKERS: dict[str, Maker] = {
     **{f"figure {number}": _figure(number) for number in (3, 4, 5)},
 }
 
+
+main = Command(ReproduceFlags, USAGE, _reproduce)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from absl import flags
 
 from t2t_revival import registry, t2t_names
 from t2t_revival.checkpoints.selection import taking_next
-from t2t_revival.cli.support import command, problem_flags, run_flags, tensorflow_setup
+from t2t_revival.cli.support import tensorflow_setup
+from t2t_revival.cli.support.command import Command
+from t2t_revival.cli.support.flags import flag
 from t2t_revival.cli.support.messages import ProgressBar, say, warn_of_corruption
+from t2t_revival.cli.support.problem_flags import ProblemFlags
 from t2t_revival.cli.support.text_files import (
     STANDARD_STREAM,
     check_one_standard_input,
@@ -21,7 +24,7 @@ from t2t_revival.cli.support.text_files import (
     named_files,
     output_path,
     output_to,
-    read_flag,
+    read_lines,
 )
 from t2t_revival.decoding.outputs import ResultFormat, to_bytes
 from t2t_revival.decoding.trained_models import load_translator
@@ -48,134 +51,131 @@ the output, or right to left (--hparams=reverse_target=True).
 """
 
 
-def command_flags() -> flags.FlagValues:
-    """Defines the flags of t2t-rerank."""
-    values = command.new_flags()
-    problem_flags.define_names(values)
-    command.define(
-        values,
+@dataclass(frozen=True)
+class RerankFlags(ProblemFlags):
+    """The flags of t2t-rerank."""
+
+    exclusive = (("weights", "tune"), ("weights", "weights_file"))
+    needs = (("tune", "reference"), ("reference", "tune"))
+    problem: str | None = flag(
         None,
-        nbest="The n-best lists, output TAB score TAB output TAB score on a line; - is the standard input.",
-        source="The text that was decoded.",
-        reference="Its references, for --tune.",
-        output_file="File for the outputs; by default, or with -, the standard output. With --tune there are "
-        "none unless it is given.",
-        checkpoint="newest, best or average of each scorer; by default as t2t-decoder chooses.",
-        weights_file="File of the weights, written by --tune; by default rerank.json.",
+        "Problem of the model that wrote the n-best lists; by default that of the first scorer, without "
+        "_rev.",
     )
-    command.define(
-        values,
-        [],
-        scorers="Folders of the models that score the outputs.",
-        weights="Weights of the first score, of each scorer and of the length, instead of --weights_file.",
+    nbest: str = flag(
+        "",
+        "The n-best lists, output TAB score TAB output TAB score on a line; - is the standard input.",
+        missing="=FILE is missing",
     )
-    command.define(values, False, tune="Search for the weights with the largest BLEU.")
-    values[
-        "problem"
-    ].help = (
-        "Problem of the model that wrote the n-best lists; by default that of the first scorer, without _rev."
+    source: str = flag("", "The text that was decoded.", missing="=FILE is missing")
+    reference: str = flag("", "Its references, for --tune.")
+    output_file: str = flag(
+        "",
+        "File for the outputs; by default, or with -, the standard output. With --tune there are none unless "
+        "it is given.",
     )
-    return values
+    checkpoint: str | None = flag(
+        None, "newest, best or average of each scorer; by default as t2t-decoder chooses."
+    )
+    weights_file: str = flag("", "File of the weights, written by --tune; by default rerank.json.")
+    scorers: tuple[str, ...] = flag(
+        (),
+        "Folders of the models that score the outputs.",
+        missing=" is missing: give the output_dirs of models, separated by commas",
+    )
+    weights: tuple[str, ...] = flag(
+        (), "Weights of the first score, of each scorer and of the length, instead of --weights_file."
+    )
+    tune: bool = flag(False, "Search for the weights with the largest BLEU.")
+
+    @property
+    def inputs(self) -> dict[str, str]:
+        """The files that are read, by their flags."""
+        return {"nbest": self.nbest, "source": self.source, "reference": self.reference}
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Runs the command; returns the exit status."""
-    return command.run(command_flags(), USAGE, _rerank, argv)
-
-
-def _rerank(values: flags.FlagValues) -> None:
-    _check_flags(values)
-    nbest, references = _read(values)
-    weights_file = _weights_file(values)
-    _check_files(values, weights_file)
+def _rerank(flags: RerankFlags) -> None:
+    _check_flags(flags)
+    nbest, references = _read(flags)
+    weights_file = _weights_file(flags)
+    _check_files(flags, weights_file)
 
     def scored() -> tuple[list[RescoringModel], np.ndarray | None, list[np.ndarray]]:
-        models = _open(values)
-        weights = None if values.tune else _weights(values, reranking.feature_names(models), weights_file)
-        return models, weights, _scores(values, models, nbest)
+        models = _open(flags)
+        weights = None if flags.tune else _weights(flags, reranking.feature_names(models), weights_file)
+        return models, weights, _scores(flags, models, nbest)
 
-    models, weights, scores = taking_next(scored, values.checkpoint, warn_of_corruption)
+    models, weights, scores = taking_next(scored, flags.checkpoint, warn_of_corruption)
     names, table = reranking.feature_names(models), reranking.make_table(nbest, scores)
     if weights is None:
         problem = registry.problem(reranking.problem_of_lists(models))
-        weights = _tune(values, nbest, table, references, names, weights_file, problem.target_lang)
-    if not values.tune or values.output_file:
-        _write(values, reranking.rerank(nbest, table, weights), models)
+        target_lang = getattr(problem, "target_lang", "")
+        weights = _tune(flags, nbest, table, references, names, weights_file, target_lang)
+    if not flags.tune or flags.output_file:
+        _write(flags, reranking.rerank(nbest, table, weights), models)
 
 
-def _check_flags(values: flags.FlagValues) -> None:
-    if values.tune and not values.reference:
-        raise T2TError("--reference=FILE is missing: --tune needs the references of the text")
-    if values.tune and values.output_file == STANDARD_STREAM:
+def _check_flags(flags: RerankFlags) -> None:
+    if flags.tune and flags.output_file == STANDARD_STREAM:
         raise T2TError("--output_file=-: the weights' report goes to the standard output; name a file")
-    if values.reference and not values.tune:
-        raise T2TError("--reference has no effect without --tune: score the outputs with t2t-bleu")
-    for other in ("tune", "weights_file"):
-        if values.weights and values[other].value:
-            raise T2TError(f"--weights and --{other} cannot be combined: give one of them")
-    if not values.scorers:
-        raise T2TError("--scorers is missing: give the output_dirs of models, separated by commas")
-    check_one_standard_input(values, "nbest", "source", "reference")
+    check_one_standard_input(**flags.inputs)
 
 
-def _weights_file(values: flags.FlagValues) -> Path:
-    return Path(values.weights_file or "rerank.json").expanduser()
+def _weights_file(flags: RerankFlags) -> Path:
+    return Path(flags.weights_file or "rerank.json").expanduser()
 
 
-def _check_files(values: flags.FlagValues, weights_file: Path) -> None:
+def _check_files(flags: RerankFlags, weights_file: Path) -> None:
     """Checks that no output overwrites an input."""
-    inputs = named_files(values, "nbest", "source", "reference")
-    outputs: dict[str, str | Path] = {**named_files(values, "output_file")}
-    if values.tune:
+    inputs = named_files(**flags.inputs)
+    outputs: dict[str, str | Path] = {**named_files(output_file=flags.output_file)}
+    if flags.tune:
         outputs[f"--weights_file={weights_file}"] = weights_file
     else:
         inputs[f"--weights_file={weights_file}"] = str(weights_file)
         outputs = outputs or {"": STANDARD_STREAM}
     check_outputs(inputs, outputs)
-    for file in (weights_file if values.tune else None, output_path(values.output_file)):
+    for file in (weights_file if flags.tune else None, output_path(flags.output_file)):
         if file and not is_special(file):
             check_writable(file.parent)
 
 
-def _read(values: flags.FlagValues) -> tuple[NBest, list[str]]:
+def _read(flags: RerankFlags) -> tuple[NBest, list[str]]:
     """Reads the n-best lists and, with `--tune`, as many references."""
-    lines, sources = read_flag(values, "nbest"), read_flag(values, "source")
-    name = name_of(values.nbest)
+    lines, sources = read_lines(flags.nbest, "nbest"), read_lines(flags.source, "source")
+    name = name_of(flags.nbest)
     nbest = NBest.parse(lines, sources, name)
     if not lines:
         raise T2TError(f"{name}: the file is empty")
-    references = read_flag(values, "reference") if values.tune else []
-    if values.tune and len(references) != len(lines):
+    references = read_lines(flags.reference, "reference") if flags.tune else []
+    if flags.tune and len(references) != len(lines):
         raise T2TError(
-            f"{name_of(values.reference)} has {len(references)} lines, and {name} has {len(lines)}: give one "
+            f"{name_of(flags.reference)} has {len(references)} lines, and {name} has {len(lines)}: give one "
             "reference for each"
         )
     return nbest, references
 
 
-def _open(values: flags.FlagValues) -> list[RescoringModel]:
-    if values.t2t_usr_dir:
-        registry.import_usr_dir(values.t2t_usr_dir)
-    folders = [
-        run_flags.refuse_t2t(Path(name).expanduser(), values, "scorers") for name in values.scorers if name
-    ]
-    problem = t2t_names.registered_name(values.problem or "", registry.list_problems())
-    return reranking.open_models(folders, problem, values.checkpoint, warn_of_corruption)
+def _open(flags: RerankFlags) -> list[RescoringModel]:
+    flags.import_usr_dir()
+    folders = [flags.refuse_t2t(Path(name).expanduser(), "scorers") for name in flags.scorers if name]
+    problem = t2t_names.registered_name(flags.problem or "", registry.list_problems())
+    return reranking.open_models(folders, problem, flags.checkpoint, warn_of_corruption)
 
 
-def _weights(values: flags.FlagValues, names: Sequence[str], weights_file: Path) -> np.ndarray:
-    if not values.weights:
+def _weights(flags: RerankFlags, names: Sequence[str], weights_file: Path) -> np.ndarray:
+    if not flags.weights:
         return reranking.load_weights(weights_file, names)
-    where = f"--weights={','.join(values.weights)}"
+    where = f"--weights={','.join(flags.weights)}"
     try:
-        return reranking.check_weights([float(weight) for weight in values.weights], names, where)
+        return reranking.check_weights([float(weight) for weight in flags.weights], names, where)
     except ValueError as error:
         raise T2TError(f"{where}: give numbers, separated by commas ({error})") from error
 
 
-def _scores(values: flags.FlagValues, models: Sequence[RescoringModel], nbest: NBest) -> list[np.ndarray]:
+def _scores(flags: RerankFlags, models: Sequence[RescoringModel], nbest: NBest) -> list[np.ndarray]:
     """Returns the scores of each model, one model in memory at a time."""
-    tensorflow_setup.load_tensorflow_alone(values)
+    tensorflow_setup.load_tensorflow_alone()
     parallel, found = tensorflow_setup.num_parallel_batches(), []
     for one in models:
         what = "the source given the output" if one.reverse else "the output given the source"
@@ -184,13 +184,13 @@ def _scores(values: flags.FlagValues, models: Sequence[RescoringModel], nbest: N
         options = f"extra_length={reranking.EXTRA_LENGTH}"
         translator = load_translator([one.model], options, parallel)
         with ProgressBar("outputs") as bar:
-            name = name_of(values.nbest)
+            name = name_of(flags.nbest)
             found.append(reranking.log_probs(translator, nbest, one.reverse, name, bar.show_decoding, say))
     return found
 
 
 def _tune(
-    values: flags.FlagValues,
+    flags: RerankFlags,
     nbest: NBest,
     table: Table,
     references: list[str],
@@ -210,7 +210,7 @@ def _tune(
         "lines": len(references),
     }
     reranking.save_weights(weights_file, by_name, **how, signature=tuned.signature)
-    folders = [f"{folder}, " for folder in values.scorers if folder]
+    folders = [f"{folder}, " for folder in flags.scorers if folder]
     for folder, (name, weight) in zip(["", *folders, ""], by_name.items(), strict=True):
         print(f"{weight:8.4f}  {folder}{name}")
     print(_gain(first, tuned, len(references)))
@@ -220,10 +220,10 @@ def _tune(
         "t2t-rerank",
         nbest="NBEST",
         source="SOURCE",
-        scorers=values.scorers,
-        problem=values.problem,
-        t2t_usr_dir=values.t2t_usr_dir,
-        checkpoint=values.checkpoint,
+        scorers=flags.scorers,
+        problem=flags.problem,
+        t2t_usr_dir=flags.t2t_usr_dir,
+        checkpoint=flags.checkpoint,
         weights_file=weights_file,
         output_file="OUTPUTS",
     )
@@ -236,8 +236,8 @@ def _gain(first: CorpusScore, tuned: CorpusScore, lines: int) -> str:
     return f"BLEU {first.score:.2f} before, {tuned.score:.2f} after, on the {lines:,} lines of tuning{note}"
 
 
-def _write(values: flags.FlagValues, outputs: list[str], models: Sequence[RescoringModel]) -> None:
-    path = output_path(values.output_file)
+def _write(flags: RerankFlags, outputs: list[str], models: Sequence[RescoringModel]) -> None:
+    path = output_path(flags.output_file)
     form: ResultFormat[str] = ResultFormat(lambda text: to_bytes([text]), str, str)
     with output_to(path) as output:
         output.start({"output": "reranked"}, len(outputs), form)
@@ -249,6 +249,8 @@ def _write(values: flags.FlagValues, outputs: list[str], models: Sequence[Rescor
     if scoring := scoring_command(problem, path):
         say(f"next: {scoring}")
 
+
+main = Command(RerankFlags, USAGE, _rerank)
 
 if __name__ == "__main__":
     sys.exit(main())

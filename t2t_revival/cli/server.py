@@ -9,17 +9,20 @@ import sys
 import tempfile
 import threading
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
+from itertools import combinations, product
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
-from absl import flags
-
-from t2t_revival.cli.support import command, engine_flags, problem_flags, run_flags, tensorflow_setup
+from t2t_revival.cli.support import tensorflow_setup
+from t2t_revival.cli.support.command import Command
+from t2t_revival.cli.support.engine_flags import Engine, engine_flags
+from t2t_revival.cli.support.flags import flag
 from t2t_revival.cli.support.messages import say, warn_of_corruption
+from t2t_revival.cli.support.run_flags import ModelFlags
 from t2t_revival.decoding.options import CTRANSLATE2, FLOAT32, TENSORFLOW, DecodeHParams
 from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.model_folder import ModelFolder
@@ -44,103 +47,98 @@ server when the requests that it has are answered.
 """
 NEEDED = ("fastapi", "uvicorn", "prometheus_client")
 LOCAL = ("127.0.0.1", "localhost", "::1")
-MODELS = ("output_dir", "saved_model", "config")
 MEBIBYTE = 2**20
+ABANDONED = threading.Event()  # set if the server ends while models are loaded
 
 
-def command_flags() -> flags.FlagValues:
-    """Defines the flags of t2t-server."""
-    values = command.new_flags()
-    run_flags.define_model(values)
-    engine_flags.define(values)
-    command.define(
-        values,
-        None,
-        saved_model="Instead of output_dir: an export_dir of t2t-exporter, whose newest version is served.",
-        config="Instead of both: a YAML file of several models; docs/guides/server.md has its keys.",
-        servable_name="Name of the model in paths; by default the problem's, or that of the export.",
-        api_key_file="File of API keys, one a line, one of which each request must have.",
+@dataclass(frozen=True)
+class ServerFlags(ModelFlags):
+    """The flags of t2t-server."""
+
+    exclusive = (
+        *combinations(("output_dir", "saved_model", "config"), 2),
+        *product(("hparams_set", "checkpoint", "engine", "precision"), ("saved_model", "config")),
+        *product(("servable_name", "problem"), ("config",)),
     )
-    command.define(values, "127.0.0.1", host="Address to listen at; 0.0.0.0 is all of this machine.")
-    command.define(values, [], cors_origins="Web sites whose pages may send requests; by default none.")
-    command.define(values, False, access_log="Log each request: address, path and status; never text.")
-    timeout = "Seconds that a request waits for its model to be loaded, and seconds for its answer."
-    for name, default, lower, upper, text in (
-        ("port", 8501, 0, 65535, "Port to listen at; 0 takes a free one."),
-        ("batch_size", 32, 1, 4096, "Lines that are translated at once."),
-        ("batch_wait_ms", 5, 0, 1000, "Milliseconds, or 5% of a batch's time, that a line waits for others."),
-        ("max_queue", 10_000, 1, None, "Lines that may wait; with more, requests get status 503."),
-        ("max_lines", 1024, 1, None, "Lines of a request."),
-        ("max_beam_size", 16, 1, 100, "Largest beam_size of a request."),
-        ("max_body_mib", 4, 1, 1024, "Largest body of a request, in MiB."),
-        ("timeout_secs", 60, 1, 86_400, timeout),
-    ):
-        command.define_integer(name, default, text, lower_bound=lower, upper_bound=upper, flag_values=values)
-    return values
+    engine: Engine = engine_flags()
+    saved_model: str = flag(
+        "", "Instead of output_dir: an export_dir of t2t-exporter, whose newest version is served."
+    )
+    config: str = flag(
+        "", "Instead of both: a YAML file of several models; docs/guides/server.md has its keys."
+    )
+    servable_name: str = flag(
+        "", "Name of the model in paths; by default the problem's, or that of the export."
+    )
+    api_key_file: str = flag("", "File of API keys, one a line, one of which each request must have.")
+    host: str = flag("127.0.0.1", "Address to listen at; 0.0.0.0 is all of this machine.")
+    cors_origins: tuple[str, ...] = flag((), "Web sites whose pages may send requests; by default none.")
+    access_log: bool = flag(False, "Log each request: address, path and status; never text.")
+    port: int = flag(8501, "Port to listen at; 0 takes a free one.", most=65535)
+    batch_size: int = flag(32, "Lines that are translated at once.", least=1, most=4096)
+    batch_wait_ms: int = flag(
+        5, "Milliseconds, or 5% of a batch's time, that a line waits for others.", most=1000
+    )
+    max_queue: int = flag(10_000, "Lines that may wait; with more, requests get status 503.", least=1)
+    max_lines: int = flag(1024, "Lines of a request.", least=1)
+    max_beam_size: int = flag(16, "Largest beam_size of a request.", least=1, most=100)
+    max_body_mib: int = flag(4, "Largest body of a request, in MiB.", least=1, most=1024)
+    timeout_secs: int = flag(
+        60,
+        "Seconds that a request waits for its model to be loaded, and seconds for its answer.",
+        least=1,
+        most=86_400,
+    )
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Runs the command; returns the exit status."""
-    abandoned = threading.Event()
-    status = command.run(command_flags(), USAGE, partial(_serve, abandoned), argv)
-    if abandoned.is_set():  # nothing ends the thread that loads models, and Python would wait for it
-        os._exit(status)
-    return status
+def _serve(flags: ServerFlags) -> None:
+    """Serves models."""
+    _check_flags(flags)
+    configs, keys = _configs(flags), _api_keys(flags)
+    with _listen(flags.host, flags.port) as listener, ExitStack() as stack:
+        models = [_served(config, flags, stack) for config in configs]
+        _run(flags, listener, models, keys)
 
 
-def _serve(abandoned: threading.Event, values: flags.FlagValues) -> None:
-    """Serves models; `abandoned` is set if the server ends while they are loaded."""
-    _check_flags(values)
-    configs, keys = _configs(values), _api_keys(values)
-    with _listen(values.host, values.port) as listener, ExitStack() as stack:
-        models = [_served(config, values, stack) for config in configs]
-        _run(values, listener, models, keys, abandoned)
-
-
-def _check_flags(values: flags.FlagValues) -> None:
-    """Rejects missing packages, and flags that are missing or have no effect beside others."""
+def _check_flags(flags: ServerFlags) -> None:
+    """Rejects missing packages, and a limit that the others do not leave room for."""
     if missing := [name for name in NEEDED if find_spec(name) is None]:
         raise T2TError(
             f"the package {missing[0]} is not installed: pip install fastapi uvicorn prometheus-client"
         )
-    given = [name for name in MODELS if values[name].present]
-    if len(given) > 1:
-        raise T2TError(f"--{given[0]} and --{given[1]} cannot be combined: give one of them")
-    for name in ("hparams_set", "checkpoint", "engine", "precision"):
-        if given not in ([], ["output_dir"]) and values[name].present:
-            raise T2TError(f"--{name} has no effect with --{given[0]}")
-    for name in ("servable_name", "problem"):
-        if given == ["config"] and values[name].value:
-            raise T2TError(f"--{name} has no effect with --config, whose models have their own")
-    if values.max_queue < values.max_lines:
-        raise T2TError(f"--max_queue={values.max_queue} must be at least --max_lines={values.max_lines}")
+    if flags.max_queue < flags.max_lines:
+        raise T2TError(f"--max_queue={flags.max_queue} must be at least --max_lines={flags.max_lines}")
 
 
-def _configs(values: flags.FlagValues) -> list[ModelConfig]:
+def _configs(flags: ServerFlags) -> list[ModelConfig]:
     """The models that the flags name."""
-    if values.config:
-        return load_config(Path(values.config).expanduser())
-    if values.saved_model:
-        folder = Path(values.saved_model).expanduser()
-        name = check_name(values.servable_name or exported_name(folder))
-        return [ModelConfig(name, saved_model=folder, problem=values.problem)]
-    folder, run = run_flags.open_run(values)
-    name = check_name(values.servable_name or run.problem)
-    engine = {"engine": values.engine, "precision": values.precision}
-    return [ModelConfig(name, output_dir=folder, checkpoint=values.checkpoint, **engine)]
+    if flags.config:
+        return load_config(Path(flags.config).expanduser())
+    if flags.saved_model:
+        folder = Path(flags.saved_model).expanduser()
+        name = check_name(flags.servable_name or exported_name(folder))
+        return [ModelConfig(name, saved_model=folder, problem=flags.problem)]
+    model = flags.open_model()
+    name = check_name(flags.servable_name or model.run.problem)
+    engine, precision = flags.engine.name, flags.engine.precision
+    return [
+        ModelConfig(
+            name, output_dir=model.path, checkpoint=flags.checkpoint, engine=engine, precision=precision
+        )
+    ]
 
 
-def _api_keys(values: flags.FlagValues) -> list[str]:
-    if not values.api_key_file:
+def _api_keys(flags: ServerFlags) -> list[str]:
+    if not flags.api_key_file:
         return []
     try:
-        text = Path(values.api_key_file).expanduser().read_text(encoding="utf-8")
+        text = Path(flags.api_key_file).expanduser().read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not UTF-8"
-        raise T2TError(f"--api_key_file={values.api_key_file}: {reason}") from error
+        raise T2TError(f"--api_key_file={flags.api_key_file}: {reason}") from error
     keys = [line.strip() for line in text.splitlines() if line.strip()]
     if not keys:
-        raise T2TError(f"--api_key_file={values.api_key_file}: no key; write one on each line")
+        raise T2TError(f"--api_key_file={flags.api_key_file}: no key; write one on each line")
     return keys
 
 
@@ -160,7 +158,7 @@ def _listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def _served(config: ModelConfig, values: flags.FlagValues, stack: ExitStack) -> ServedModel:
+def _served(config: ModelConfig, flags: ServerFlags, stack: ExitStack) -> ServedModel:
     """Returns a model that is loaded later; `stack` removes what an interrupted export leaves.
 
     Raises:
@@ -169,7 +167,7 @@ def _served(config: ModelConfig, values: flags.FlagValues, stack: ExitStack) -> 
     from t2t_revival.server.versions import ServedModel
 
     if config.saved_model:
-        problem = problem_flags.text_problem(values, config.problem) if config.problem else None
+        problem = flags.problem_of(config.problem) if config.problem else None
         served = ServedModel(
             config.name, config.saved_model, config.labels, config.keep, say, problem=problem
         )
@@ -240,11 +238,10 @@ def _translator(config: ModelConfig) -> Translator:
 
 
 def _run(
-    values: flags.FlagValues,
+    flags: ServerFlags,
     listener: socket.socket,
     models: list[ServedModel],
     keys: list[str],
-    abandoned: threading.Event,
 ) -> None:
     """Serves until SIGINT, SIGTERM or SIGHUP, or until a model cannot be loaded."""
     import uvicorn
@@ -262,7 +259,7 @@ def _run(
         server.should_exit = True
 
     def begin() -> int:
-        tensorflow_setup.load_tensorflow(values)
+        tensorflow_setup.load_tensorflow()
         return tensorflow_setup.num_parallel_batches()
 
     def end(fault: Exception | None) -> None:
@@ -273,26 +270,26 @@ def _run(
         say(f"serving at {address}; Ctrl-C ends it")
         say(f"next: {CommandLine('t2t-query-server', server=address, servable_name=models[0].name)}")
 
-    limits = Limits(values.max_lines, max_beam_size=values.max_beam_size, timeout=values.timeout_secs)
+    limits = Limits(flags.max_lines, max_beam_size=flags.max_beam_size, timeout=flags.timeout_secs)
     batches = BatchLimits(
-        values.batch_size,
-        max_wait=values.batch_wait_ms / 1000,
-        max_queue=values.max_queue,
+        flags.batch_size,
+        max_wait=flags.batch_wait_ms / 1000,
+        max_queue=flags.max_queue,
     )
     app = create_app(
         {model.name: model for model in models},
         limits,
         batches,
-        max_body=values.max_body_mib * MEBIBYTE,
+        max_body=flags.max_body_mib * MEBIBYTE,
         api_keys=keys,
-        cors_origins=values.cors_origins,
+        cors_origins=flags.cors_origins,
         start=Start(begin, end, lambda: server.should_exit),
     )
     config = uvicorn.Config(
         app,
-        log_level="info" if values.access_log else "warning",
-        access_log=values.access_log,
-        timeout_graceful_shutdown=values.timeout_secs,
+        log_level="info" if flags.access_log else "warning",
+        access_log=flags.access_log,
+        timeout_graceful_shutdown=flags.timeout_secs,
         server_header=False,
     )
     server = uvicorn.Server(config)
@@ -302,12 +299,24 @@ def _run(
         say(f"listening at {address}; loading {len(models)} model{'s' * (len(models) > 1)}")
         server.run(sockets=[listener])
     if asked and not loaded:
-        abandoned.set()
+        ABANDONED.set()
         signal.raise_signal(asked[0])
     if loaded and loaded[0]:
         raise loaded[0]
     say("ended: all requests are answered")
 
+
+class _Server(Command[ServerFlags]):
+    """t2t-server: does not wait for a thread that loads models, which nothing ends."""
+
+    def __call__(self, argv: list[str] | None = None) -> int:
+        status = super().__call__(argv)
+        if ABANDONED.is_set():
+            os._exit(status)
+        return status
+
+
+main = _Server(ServerFlags, USAGE, _serve)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-
-from absl import flags
 
 from t2t_revival import registry
 from t2t_revival.checkpoints.directory import list_checkpoints
 from t2t_revival.checkpoints.file import CheckpointNotFoundError, CorruptCheckpointError
-from t2t_revival.cli.support import command, problem_flags, run_flags, tensorflow_setup, wait_flags
-from t2t_revival.cli.support.field_flags import FlagFields, define_fields, field_values
+from t2t_revival.cli.support import tensorflow_setup, wait_flags
+from t2t_revival.cli.support.command import Command
+from t2t_revival.cli.support.flags import descriptions, flag
 from t2t_revival.cli.support.messages import ProgressBar, say, say_skipped
-from t2t_revival.cli.support.text_files import check_outputs, named_files, read_flag
+from t2t_revival.cli.support.run_flags import DECODE_HPARAMS, RunFlags, decode_options
+from t2t_revival.cli.support.text_files import check_outputs, named_files, read_lines
 from t2t_revival.decoding.checkpoint_translations import CheckpointTranslations
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import CommandLine, T2TError
@@ -28,80 +29,71 @@ t2t-bleu --translations_dir reads it; existing translations are kept. After an i
 same command resumes.
 """
 FOLDER = "translations"  # T2T's
-DECODE_FLAGS: FlagFields = {"beam_size": "beam_size", "alpha": "alpha"}  # T2T's; fields of DecodeHParams
 
 
-def command_flags() -> flags.FlagValues:
-    """Defines the flags of t2t-translate-all; names are T2T's where T2T had them."""
-    values = command.new_flags()
-    problem_flags.define_names(values)
-    run_flags.define(values)
-    flags.DEFINE_alias("model_dir", "output_dir", flag_values=values)
-    command.define(
-        values,
-        None,
-        source="Text to translate, a sentence a line, plain or .gz; - is the standard input.",
-        translations_dir=f"Folder for the translations; by default MODEL_DIR/{FOLDER}.",
+@dataclass(frozen=True)
+class TranslateFlags(RunFlags):
+    """The flags of t2t-translate-all; names are T2T's where T2T had them."""
+
+    aliases = (("model_dir", "output_dir"),)
+    source: str = flag(
+        "",
+        "Text to translate, a sentence a line, plain or .gz; - is the standard input.",
+        missing="=FILE is missing: the text to translate",
     )
-    run_flags.define_decode_hparams(values)
-    define_fields(values, DecodeHParams, DECODE_FLAGS, optional=True)
-    wait_flags.define_min_steps(values, "checkpoint")
-    wait_flags.define(values, "checkpoint")
-    return values
+    translations_dir: str = flag("", f"Folder for the translations; by default MODEL_DIR/{FOLDER}.")
+    decode_hparams: str = flag("", DECODE_HPARAMS)
+    beam_size: int | None = flag(None, descriptions(DecodeHParams)["beam_size"])
+    alpha: float | None = flag(None, descriptions(DecodeHParams)["alpha"])
+    min_steps: int = flag(0, wait_flags.MIN_STEPS)
+    wait_minutes: int = flag(0, wait_flags.waiting_for("checkpoint"))
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Runs the command; returns the exit status."""
-    return command.run(command_flags(), USAGE, _translate_all, argv)
-
-
-def _translate_all(values: flags.FlagValues) -> None:
-    model_dir, run = run_flags.open_run(values)
-    if not values.source:
-        raise T2TError("--source=FILE is missing: the text to translate")
-    own = (f"{name}={value}" for name, value in field_values(values, DECODE_FLAGS).items())
-    options = run_flags.decode_options(",".join(filter(None, [values.decode_hparams, *own])), run)
-    is_text = registry.problem(run.problem).targets_are_text
-    folder = Path(values.translations_dir or model_dir / FOLDER).expanduser()
-    made = {f"the translation {path}": path for path in folder.glob(f"{run.problem}-*")}
-    check_outputs(named_files(values, "source"), made)
-    lines = read_flag(values, "source")
+def _translate_all(flags: TranslateFlags) -> None:
+    model = flags.open_model()
+    own = [f"{name}={flags.given[name]}" for name in ("beam_size", "alpha") if name in flags.given]
+    options = decode_options(",".join(filter(None, [flags.decode_hparams, *own])), model.run)
+    is_text = registry.problem(model.run.problem).targets_are_text
+    folder = Path(flags.translations_dir or model.path / FOLDER).expanduser()
+    made = {f"the translation {path}": path for path in folder.glob(f"{model.run.problem}-*")}
+    check_outputs(named_files(source=flags.source), made)
+    lines = read_lines(flags.source, "source")
     with ProgressBar("sentences") as bar:
         translations = CheckpointTranslations(
-            ModelFolder(model_dir),
+            model,
             folder,
             lines,
-            values.source,
+            flags.source,
             options,
             tensorflow_setup.num_parallel_batches,
             bar.show_decoding,
             say,
         )
         with translations.open():
-            steps = _translate(values, model_dir, translations)
+            steps = _translate(flags, model, translations)
     if not steps:
-        at_least = f" of {values.min_steps} steps or more" if values.min_steps else ""
+        at_least = f" of {flags.min_steps} steps or more" if flags.min_steps else ""
         raise T2TError(
-            f"no valid checkpoint{at_least} in {model_dir}: train with t2t-trainer, or give --wait_minutes"
+            f"no valid checkpoint{at_least} in {model.path}: train with t2t-trainer, or give --wait_minutes"
         )
     print(f"{len(steps)} translations of {len(lines):,} lines in {folder}, steps {steps[0]} to {steps[-1]}")
     if is_text:
         print(f"next: {CommandLine('t2t-bleu', translations_dir=folder, reference='REFERENCE')}")
 
 
-def _translate(values: flags.FlagValues, model_dir: Path, translations: CheckpointTranslations) -> list[int]:
+def _translate(flags: TranslateFlags, model: ModelFolder, translations: CheckpointTranslations) -> list[int]:
     """Translates with each checkpoint that has no translation yet; returns the steps of all translations."""
     steps = []
     for checkpoint in wait_flags.step_files(
-        lambda: list_checkpoints(model_dir),
-        values.wait_minutes,
-        f"a checkpoint in {model_dir}",
-        values.min_steps,
+        lambda: list_checkpoints(model.path),
+        flags.wait_minutes,
+        f"a checkpoint in {model.path}",
+        flags.min_steps,
     ):
         path, note = translations.path(checkpoint), ", there already"
         if not path.exists():
             say(f"step {checkpoint.step}: translating")
-            tensorflow_setup.load_backend(values)
+            tensorflow_setup.load_backend()
             try:
                 translations.translate(checkpoint)
             except (CorruptCheckpointError, CheckpointNotFoundError) as error:
@@ -112,6 +104,8 @@ def _translate(values: flags.FlagValues, model_dir: Path, translations: Checkpoi
         print(f"step {checkpoint.step}: {path}{note}", flush=True)
     return steps
 
+
+main = Command(TranslateFlags, USAGE, _translate_all)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -48,8 +48,8 @@ class DataConfig:
             TFDS_DATA_DIR instead, which other programs share.
 
     Raises:
-        T2TError: vocab_size is no such number; both vocab_size and vocab_file are given, or update_vocab
-            without vocab_file; or vocab_file has not one name for each vocabulary.
+        T2TError: vocab_size is no such number; both vocab_size and vocab_file are given; or vocab_file has
+            not one name for each vocabulary.
     """
 
     data_source: str | None = None
@@ -62,8 +62,6 @@ class DataConfig:
     tmp_dir: Path | None = None
 
     def __post_init__(self) -> None:
-        if self.update_vocab and not self.vocab_file:
-            raise T2TError("--update_vocab needs a vocabulary to add to: give --vocab_file")
         if self.vocab_size and self.vocab_file and not self.update_vocab:
             raise T2TError(
                 f"--vocab_size={self.vocab_size} and --vocab_file={_listed(_paths(self.vocab_file))}: give "

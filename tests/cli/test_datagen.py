@@ -147,7 +147,9 @@ def test_beam_makes_the_same_data(corpus, tmp_path, capsys):
 def test_the_runner_and_its_options_are_named_as_in_tfds(flags, runner, options, monkeypatch, capsys):
     asked = []
     monkeypatch.setattr(datagen, "_beam", lambda *given: asked.append((*given, logging.root.manager.disable)))
-    monkeypatch.setattr(problem_flags, "generate_data", lambda *_: (_ for _ in ()).throw(T2TError("stop")))
+    monkeypatch.setattr(
+        problem_flags.DataFlags, "generate_data", lambda *_: (_ for _ in ()).throw(T2TError("stop"))
+    )
     assert run("--problem=translate_ende", *flags) == 1
     assert asked == ([] if runner is None else [(runner, options, logging.WARNING)])
     assert logging.root.manager.disable == logging.NOTSET, "Beam's warnings alone are silenced"

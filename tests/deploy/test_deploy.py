@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from t2t_revival.cli.server import command_flags
+from t2t_revival.cli.server import main
 from t2t_revival.server.app import create_app
 from t2t_revival.server.metrics import Metrics
 from t2t_revival.server.service import Limits
@@ -30,10 +30,9 @@ SYSTEMD.read(DEPLOY / "t2t-server.service")
     ],
 )
 def test_commands(command, grace, host):
-    values = command_flags()
-    assert values(command) == [command[0]]
-    assert (Path(command[0]).name, values.host, values.port) == ("t2t-server", host, 8501)
-    assert values.saved_model
+    flags = main.parse(command)
+    assert (Path(command[0]).name, flags.host, flags.port) == ("t2t-server", host, 8501)
+    assert flags.saved_model
     assert int(grace) > Limits.timeout, "time to answer what has begun"
 
 

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from t2t_revival import DecodeHParams, HParams, registry, t2t_names
+from t2t_revival.cli.support.parser import Parser
 from t2t_revival.t2t_names import THE_SAME, quoted
 
 ROOT = Path(__file__).parents[2]
@@ -33,7 +34,7 @@ HPARAMS = json.loads((REFERENCE / "hparams.json").read_text())["transformer_base
 
 def flags_of(command: str) -> set[str]:
     module = importlib.import_module(f"t2t_revival.cli.{command.removeprefix('t2t-').replace('-', '_')}")
-    return {f"--{name}" for name in module.command_flags()}
+    return {f"--{name}" for name in Parser(module.main.flags).table}
 
 
 FLAGS = {f"t2t-{name.replace('_', '-')}": flags_of(name) for name in COMMANDS}

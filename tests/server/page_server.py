@@ -5,6 +5,7 @@ import socket
 import threading
 
 import numpy as np
+import pytest
 import uvicorn
 
 from t2t_revival import registry
@@ -14,6 +15,7 @@ from t2t_revival.visualization.attention import CROSS, Attention, AttentionWeigh
 from tests.server.conftest import CapitalLetters, CapitalsInspector, Parser
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+in_a_browser = pytest.mark.skipif(BROWSER is None, reason="there is no Chromium here (Debian: chromium)")
 
 
 def served(name, model, problem=None, inspector=None):

@@ -7,13 +7,10 @@ import pytest
 from t2t_revival.server.versions import ServedModel
 from t2t_revival.serving.signatures import DEFAULT, WITH_SAMPLING
 from tests.server.conftest import CapitalLetters
-from tests.server.page_server import BROWSER, Running, explained, lit, type_text
+from tests.server.page_server import Running, explained, in_a_browser, lit, type_text
 
 playwright = pytest.importorskip("playwright.sync_api")
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(BROWSER is None, reason="there is no Chromium here (Debian: chromium)"),
-]
+pytestmark = [pytest.mark.slow, in_a_browser]
 HOSTILE = "<img src=x onerror=\"document.title='ran'\"> & \U0001f600 </script> end"
 
 

@@ -5,14 +5,10 @@ import time
 import pytest
 
 from t2t_revival.server.service import Limits
-from tests.server.page_server import BROWSER, Running, explained, lit, type_text
+from tests.server.page_server import Running, explained, in_a_browser, lit, type_text
 
 playwright = pytest.importorskip("playwright.sync_api")
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.nightly,
-    pytest.mark.skipif(BROWSER is None, reason="there is no Chromium here (Debian: chromium)"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.nightly, in_a_browser]
 
 
 def test_typing_on_cancels_what_is_translated(page, server):

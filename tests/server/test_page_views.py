@@ -2,15 +2,11 @@
 
 import pytest
 
-from tests.server.page_server import BROWSER, Running, explained, lit, type_text
+from tests.server.page_server import Running, explained, in_a_browser, lit, type_text
 
 playwright = pytest.importorskip("playwright.sync_api")
 axe = pytest.importorskip("axe_playwright_python.sync_playwright")
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.nightly,
-    pytest.mark.skipif(BROWSER is None, reason="there is no Chromium here (Debian: chromium)"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.nightly, in_a_browser]
 WIDTHS = (320, 375, 768, 1280, 2560)
 
 

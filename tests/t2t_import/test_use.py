@@ -98,8 +98,7 @@ def test_the_commands_that_are_proposed_work(out, tmp_path, capsys, monkeypatch)
     assert pasted(datagen.main, make, f"--data_source={corpus}") == 0
     assert eval.main(["t2t-eval", run, *quick]) == 0
     assert decoder.main(["t2t-decoder", run, "--dataset_split=dev", "--decode_hparams=extra_length=2"]) == 0
-    values = trainer.command_flags()
-    assert values(shlex.split(train))[1:] == []
-    assert values.data_dir == str(place / "out" / "data")
-    assert make.endswith(f" --vocab_file={shlex.quote(','.join(values.vocab_file))}")
-    assert (values.problem, values.hparams_set) == ("translate_ende", Run.load(place / "out").hparams_set)
+    flags = trainer.main.parse(shlex.split(train))
+    assert flags.data_dir == str(place / "out" / "data")
+    assert make.endswith(f" --vocab_file={shlex.quote(','.join(map(str, flags.data.vocab_file)))}")
+    assert (flags.problem, flags.hparams_set) == ("translate_ende", Run.load(place / "out").hparams_set)

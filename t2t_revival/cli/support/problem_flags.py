@@ -1,28 +1,26 @@
-"""The flags of problem and data that several commands share: definitions, problem, data generation.
-
-All functions raise `T2TError` for flags that are missing or wrong.
-"""
+"""The flags of problem and data that several commands share."""
 
 from __future__ import annotations
 
 import dataclasses
+import shlex
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from absl import flags
-
 from t2t_revival import registry, t2t_names
-from t2t_revival.cli.support import command, tensorflow_setup
-from t2t_revival.cli.support.field_flags import define_fields
+from t2t_revival.cli.support import registry_help, tensorflow_setup
+from t2t_revival.cli.support.flags import Flags, flag, group
 from t2t_revival.cli.support.messages import ProgressBar
-from t2t_revival.data.config import SETTINGS, DataConfig
 from t2t_revival.data.metadata import Metadata, unfinished_dir
 from t2t_revival.data.mixture import is_mixture
 from t2t_revival.data.workers import ShardRunner
 from t2t_revival.errors import T2TError
+from t2t_revival.hparams.hparams import HParams
 from t2t_revival.problems.parse_wsj import MixedTreesConfig
 from t2t_revival.problems.problem import Problem
+from t2t_revival.t2t_import.folder import has_t2t_hparams, import_command, t2t_checkpoint
 
 DATA_DIR = "~/t2t_data"
 STAGES = {  # of data generation
@@ -35,96 +33,135 @@ STAGES = {  # of data generation
 OWN_FLAGS = tuple(field.name for field in dataclasses.fields(MixedTreesConfig))  # of a problem
 
 
-def define(values: flags.FlagValues) -> None:
-    """Adds the flags of a command that generates data."""
-    define_names(values)
-    command.define(values, DATA_DIR, data_dir="Folder of vocabulary and shards.")
-    define_fields(values, DataConfig, {name: name for name in SETTINGS})
-    trees = {name: name for name in OWN_FLAGS if name not in SETTINGS}
-    define_fields(values, MixedTreesConfig, trees, {"gold_share": (0, 0.99)})
+@dataclass(frozen=True)
+class ProblemFlags(Flags):
+    """The flags that name the problem and the user's package."""
 
-
-def define_names(values: flags.FlagValues) -> None:
-    """Adds the flags that name the problem and the user's package."""
-    command.define(
-        values,
+    problem: str | None = flag(None, "Problem, such as translate_ende.")
+    t2t_usr_dir: str | None = flag(
         None,
-        problem="Problem, such as translate_ende.",
-        t2t_usr_dir="Your package of problems and hparams sets. Its code is executed, and no other flag "
-        "executes code: give only a package that you trust.",
+        "Your package of problems and hparams sets. Its code is executed, and no other flag executes code: "
+        "give only a package that you trust.",
     )
-    command.define(
-        values,
+    registry_help: bool = flag(
         False,
-        registry_help="List all problems, hparams sets, optimizers and factors of learning_rate_schedule; "
-        "with --hparams_set, all fields of that set.",
+        "List all problems, hparams sets, optimizers and factors of learning_rate_schedule; with "
+        "--hparams_set, all fields of that set.",
     )
 
+    @property
+    def hparams_set(self) -> str | None:
+        """A flag of most of these commands."""
+        return None
 
-def problem_from(values: flags.FlagValues, vocab_files: Sequence[Path] = ()) -> Problem:
-    """Imports the user's package, and returns the problem that the flags name.
+    @property
+    def data_dir(self) -> str | None:
+        """A flag of many of these commands."""
+        return None
 
-    `vocab_files` are the vocabulary, or both, where `--vocab_file` gives none.
-    """
-    if values.t2t_usr_dir:
-        registry.import_usr_dir(values.t2t_usr_dir)
-    if not values.problem:
-        raise T2TError(f"--problem is missing; known: {', '.join(registry.list_problems())}")
-    own = {name: values[name].value for name in OWN_FLAGS if values[name].present}
-    if vocab_files:
-        if values.vocab_size and not values.update_vocab:
+    def answer(self) -> bool:
+        """Prints everything registered, the user's too, or one hparams set, if that is asked for."""
+        if self.registry_help:
+            self.import_usr_dir()
+            registry_help.print_registry(self.hparams_set, self.changed)
+        return self.registry_help
+
+    def changed(self, hparams: HParams) -> HParams:
+        """Returns the hparams that a training with these flags has."""
+        return registry.problem(self.problem).hparams(hparams) if self.problem else hparams
+
+    def import_usr_dir(self) -> None:
+        """Imports the user's package, if there is one."""
+        if self.t2t_usr_dir:
+            registry.import_usr_dir(self.t2t_usr_dir)
+
+    def problem_of(self, name: str) -> Problem:
+        """Returns the problem of a name, without any of its data."""
+        self.import_usr_dir()
+        return registry.problem(t2t_names.registered_name(name, registry.list_problems()))
+
+    def refuse_t2t(self, path: Path, name: str = "output_dir") -> Path:
+        """Returns the path of a flag `name`.
+
+        Raises:
+            T2TError: it is tensor2tensor's; the error has the command that imports its checkpoint.
+        """
+        checkpoint = t2t_checkpoint(path)
+        if checkpoint is None and has_t2t_hparams(path):
             raise T2TError(
-                f"--vocab_size={values.vocab_size}: with --warm_start_from the vocabulary is that model's; "
-                "leave it out, or give --update_vocab"
+                f"{path}: its hparams.json is tensor2tensor's, but there is no checkpoint model.ckpt-*.index "
+                "to import: give another folder"
             )
-        own.setdefault("vocab_file", vocab_files)
-    return registry.problem(values.problem, **own)
+        if checkpoint is None:
+            return path
+        output_dir, importing = import_command(checkpoint, self.problem, self.data_dir)
+        raise T2TError(
+            f"{path} holds a checkpoint of tensor2tensor. Import it: {shlex.join(importing)}; then give "
+            f"--{name}={shlex.quote(str(output_dir))}"
+        )
 
 
-def text_problem(values: flags.FlagValues, name: str | None = None) -> Problem:
-    """Returns the problem of a name, by default `--problem`, without any of its data."""
-    if values.t2t_usr_dir:
-        registry.import_usr_dir(values.t2t_usr_dir)
-    name = t2t_names.registered_name(name or values.problem, registry.list_problems())
-    return registry.problem(name)
+@dataclass(frozen=True)
+class DataFlags(ProblemFlags):
+    """The flags of a command that generates data."""
 
+    data_dir: str = flag(DATA_DIR, "Folder of vocabulary and shards.")
+    data: MixedTreesConfig = group(
+        MixedTreesConfig(), {name: name for name in OWN_FLAGS}, {"gold_share": (0, 0.99)}
+    )
 
-def data_dir(values: flags.FlagValues) -> Path:
-    """`--data_dir`, with ~ resolved."""
-    return Path(values.data_dir).expanduser()
+    @property
+    def data_path(self) -> Path:
+        """`--data_dir`, with ~ resolved."""
+        return Path(self.data_dir).expanduser()
 
+    def named_problem(self, vocab_files: Sequence[Path] = ()) -> Problem:
+        """Imports the user's package, and returns the problem that the flags name.
 
-def generate_data(
-    problem: Problem,
-    values: flags.FlagValues,
-    shard_runner: ShardRunner | None = None,
-    overwrite: bool = False,
-) -> Metadata:
-    """Generates the missing data of a problem in `--data_dir`, with progress on stderr.
+        `vocab_files` are the vocabulary, or both, where `--vocab_file` gives none.
+        """
+        self.import_usr_dir()
+        if not self.problem:
+            raise T2TError(f"--problem is missing; known: {', '.join(registry.list_problems())}")
+        own = {name: self.given[name] for name in OWN_FLAGS if name in self.given}
+        if vocab_files:
+            if self.data.vocab_size and not self.data.update_vocab:
+                raise T2TError(
+                    f"--vocab_size={self.data.vocab_size}: with --warm_start_from the vocabulary is that "
+                    "model's; leave it out, or give --update_vocab"
+                )
+            own.setdefault("vocab_file", vocab_files)
+        return registry.problem(self.problem, **own)
 
-    `shard_runner` generates the shards; `None` uses processes on this machine. `overwrite` replaces data that
-    is there.
-    """
-    folder = data_dir(values)
-    if not problem.has_data(folder) and uses_tensorflow(problem):
-        tensorflow_setup.load_tensorflow(values)  # which TensorFlow Datasets would, and not in silence
-    with ProgressBar("pairs") as bar:
-        try:
-            generate = partial(problem.generate_data, folder, progress=partial(show_generation, bar))
-            if shard_runner:
-                generate = partial(generate, shard_runner=shard_runner)
-            return generate(overwrite=True) if overwrite else generate()
-        except KeyboardInterrupt:
-            name = problem.forward.dataset_filename()
-            for kept in (
-                unfinished_dir(folder, name),
-                *folder.glob(unfinished_dir(folder, f"{name}.*").name),
-            ):
-                if kept.is_dir():
-                    bar.note(
-                        f"finished shards are kept, and listed in {kept}: the same command resumes after them"
-                    )
-            raise
+    def generate_data(
+        self, problem: Problem, shard_runner: ShardRunner | None = None, overwrite: bool = False
+    ) -> Metadata:
+        """Generates the missing data of a problem in `--data_dir`, with progress on stderr.
+
+        `shard_runner` generates the shards; `None` uses processes on this machine. `overwrite` replaces data
+        that is there.
+        """
+        folder = self.data_path
+        if not problem.has_data(folder) and uses_tensorflow(problem):
+            tensorflow_setup.load_tensorflow()  # which TensorFlow Datasets would, and not in silence
+        with ProgressBar("pairs") as bar:
+            try:
+                generate = partial(problem.generate_data, folder, progress=partial(show_generation, bar))
+                if shard_runner:
+                    generate = partial(generate, shard_runner=shard_runner)
+                return generate(overwrite=True) if overwrite else generate()
+            except KeyboardInterrupt:
+                name = problem.forward.dataset_filename()
+                for kept in (
+                    unfinished_dir(folder, name),
+                    *folder.glob(unfinished_dir(folder, f"{name}.*").name),
+                ):
+                    if kept.is_dir():
+                        bar.note(
+                            f"finished shards are kept, and listed in {kept}: the same command resumes after "
+                            "them"
+                        )
+                raise
 
 
 def uses_tensorflow(problem: Problem) -> bool:

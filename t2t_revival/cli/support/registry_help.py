@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 import textwrap
+from collections.abc import Callable
 from dataclasses import asdict
 
-from absl import flags
-
 from t2t_revival import registry
+from t2t_revival.cli.support.parser import HELP_WIDTH
 from t2t_revival.hparams.hparams import HParams, meanings
 
-HELP_WIDTH = 100  # columns of --help too
 BASE = "base"  # the paper's model, with which all sets are compared
 COLUMN = 40  # where meanings begin
 NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
-def print_registry(values: flags.FlagValues) -> None:
-    """Prints everything registered, the user's too, or one hparams set."""
-    if values.t2t_usr_dir:
-        registry.import_usr_dir(values.t2t_usr_dir)
-    if "hparams_set" in values and values.hparams_set:
-        print(_describe_set(values))
+def print_registry(hparams_set: str | None, change: Callable[[HParams], HParams]) -> None:
+    """Prints everything registered, or one hparams set; `change` makes it that of a training."""
+    if hparams_set:
+        print(_describe_set(hparams_set, change(registry.hparams(hparams_set))))
         return
     for title, entries in (
         ("Problems", registry.list_problems()),
@@ -35,17 +32,14 @@ def print_registry(values: flags.FlagValues) -> None:
             print(f"  {name:{width}}  {summary}".rstrip())
 
 
-def _describe_set(values: flags.FlagValues) -> str:
-    """Describes all fields of `--hparams_set` by group, each with its value and its meaning.
+def _describe_set(name: str, changed: HParams) -> str:
+    """Describes all fields of a set by group, each with its value and its meaning.
 
-    Values are those of a training with the same flags: `--hparams`, `--train_steps` and the changes of
-    `--problem` are applied. A value that differs from the named set or from the paper's base model is marked,
-    and has the other value in brackets.
+    A value that differs from the named set or from the paper's base model is marked, and has the other value
+    in brackets.
     """
-    name = values.hparams_set
-    named = registry.hparams(name)
-    shown = asdict(_with_flags(named, values))
-    beside = {name: asdict(named), BASE: asdict(registry.hparams(BASE))}
+    shown = asdict(changed)
+    beside = {each: asdict(registry.hparams(each)) for each in (name, BASE)}
     lines = [
         f"{name}: {registry.list_hparams()[name]}",
         "* marks a value that differs from the one in brackets, which is that of the set named there.",
@@ -56,14 +50,6 @@ def _describe_set(values: flags.FlagValues) -> str:
             others = [f"{at}: {found[field]}" for at, found in beside.items() if found[field] != shown[field]]
             lines += _field(f"{field}={shown[field]}", meaning, others)
     return "\n".join(lines)
-
-
-def _with_flags(named: HParams, values: flags.FlagValues) -> HParams:
-    """Applies the flags to a set, as a training does."""
-    shown = named.override(values.hparams if "hparams" in values else "")
-    if "train_steps" in values and values.train_steps:
-        shown = shown.replace(train_steps=values.train_steps)
-    return registry.problem(values.problem).hparams(shown) if values.problem else shown
 
 
 def _field(assignment: str, meaning: str, others: list[str]) -> list[str]:

@@ -7,8 +7,6 @@ import importlib.util
 import os
 import sys
 
-from absl import flags
-
 from t2t_revival.cli.support.messages import say
 from t2t_revival.data.workers import cores
 from t2t_revival.errors import T2TError
@@ -20,21 +18,21 @@ MIN_TOKENS_PER_PART = 1024  # parts of a batch that are smaller are not worth co
 MAX_TRAINING_PARTS = 8  # each has a copy of the graph
 
 
-def load_backend(values: flags.FlagValues, typed: bool = False) -> None:
+def load_backend(typed: bool = False) -> None:
     """Imports Keras's backend, of a command that runs with each; see `load_tensorflow`.
 
     Raises:
         T2TError: the backend that the environment names is not installed, or there is none of that name.
     """
     if keras_config.backend() == TENSORFLOW:
-        load_tensorflow(values, typed)
+        load_tensorflow(typed)
     else:
         say("starting JAX")
         with native_log.quiet():
             keras_config.import_keras()
 
 
-def load_tensorflow_alone(values: flags.FlagValues) -> None:
+def load_tensorflow_alone() -> None:
     """Imports TensorFlow, of a command whose models run with that backend of Keras alone.
 
     Raises:
@@ -42,17 +40,15 @@ def load_tensorflow_alone(values: flags.FlagValues) -> None:
     """
     if asked := keras_config.need(TENSORFLOW):
         say(f"{keras_config.BACKEND}={asked}: this command runs with {TENSORFLOW}")
-    load_tensorflow(values)
+    load_tensorflow()
 
 
-def load_tensorflow(values: flags.FlagValues, typed: bool = False) -> None:
+def load_tensorflow(typed: bool = False) -> None:
     """Imports TensorFlow without what it prints at its start, unless `--debug` is given.
 
     For lines that are `typed`, which come one by one, without oneDNN too, unless the environment has it on:
     with the few rows of one line, its operations take longer than TensorFlow's own.
     """
-    if values.debug:
-        os.environ[native_log.LEVEL] = "0"
     if typed:
         os.environ.setdefault(ONEDNN, "0")
     if TENSORFLOW not in sys.modules:

@@ -11,8 +11,6 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
-from absl import flags
-
 from t2t_revival.cli.support.messages import say
 from t2t_revival.decoding.outputs import (
     Draw,
@@ -33,9 +31,9 @@ STANDARD_OUTPUT = 1  # its descriptor
 COLUMNS = 100  # of a drawing that goes to no terminal
 
 
-def named_files(values: flags.FlagValues, *names: str) -> dict[str, str]:
+def named_files(**files: str | None) -> dict[str, str]:
     """The files that flags name, each under the flag as it was written."""
-    return {f"--{name}={values[name].value}": values[name].value for name in names if values[name].value}
+    return {f"--{name}={file}": file for name, file in files.items() if file}
 
 
 def output_path(value: str | None) -> Path | None:
@@ -64,14 +62,6 @@ def check_outputs(inputs: Mapping[str, str | Path], outputs: Mapping[str, str | 
         name: 0 if file == STANDARD_STREAM else Path(file).expanduser() for name, file in inputs.items()
     }
     check_apart(read, written)
-
-
-def read_flag(values: flags.FlagValues, flag: str) -> list[str]:
-    """Reads the lines of the file that a flag names; the flag must be given."""
-    path = values[flag].value
-    if not path:
-        raise T2TError(f"--{flag}=FILE is missing")
-    return read_lines(path, flag)
 
 
 def read_lines(path: str, flag: str) -> list[str]:
@@ -112,9 +102,9 @@ def name_of(path: str) -> str:
     return "standard input" if path == STANDARD_STREAM else path
 
 
-def check_one_standard_input(values: flags.FlagValues, *names: str) -> None:
-    """Checks that at most one of these flags is -, since the standard input can be read only once."""
-    on_stdin = [f"--{name}=-" for name in names if values[name].value == STANDARD_STREAM]
+def check_one_standard_input(**files: str | None) -> None:
+    """Checks that at most one of some flags is -, since the standard input can be read only once."""
+    on_stdin = [f"--{name}=-" for name, file in files.items() if file == STANDARD_STREAM]
     if len(on_stdin) > 1:
         raise T2TError(f"{' and '.join(on_stdin)}: only one of them can be the standard input")
 

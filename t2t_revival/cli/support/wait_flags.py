@@ -1,31 +1,23 @@
-"""The flags of commands that process the files of a running training, and the waiting for these files."""
+"""Commands that process the files of a running training, and wait for these files."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator
 
-from absl import flags
-
-from t2t_revival.cli.support import command
 from t2t_revival.cli.support.messages import say
 from t2t_revival.utils.file_watcher import Clock, File, stepfiles_iterator
 
+MIN_STEPS = "Skip each checkpoint of fewer steps."
 CLOCK = Clock()  # tests put another in its place
 
 
-def define(values: flags.FlagValues, kind: str, name: str = "wait_minutes") -> None:
-    """Adds the flag of a command that waits for the next `kind` of file, such as "checkpoint"."""
-    text = (
+def waiting_for(kind: str) -> str:
+    """The help of a flag of the minutes to wait for the next `kind` of file, such as "checkpoint"."""
+    return (
         f"Minutes to wait for the next {kind}, counted from when the last one was written; should exceed the "
         "training's --save_checkpoints_secs / 60. 0 does not wait."
     )
-    command.define(values, 0, **{name: text})
-
-
-def define_min_steps(values: flags.FlagValues, kind: str) -> None:
-    """Adds `--min_steps` to a command that processes each `kind` of file from the first on."""
-    command.define(values, 0, min_steps=f"Skip each {kind} of fewer steps.")
 
 
 def step_files(

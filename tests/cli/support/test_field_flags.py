@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from t2t_revival import DecodeHParams, RunConfig
-from t2t_revival.cli.support.field_flags import descriptions
+from t2t_revival.cli.support.flags import descriptions
 from t2t_revival.cli.support.training_flags import RUN_CONFIG_FLAGS
 from t2t_revival.data.config import DataConfig
 

@@ -19,14 +19,11 @@ from t2t_revival.cli import (
     translate_all,
 )
 from t2t_revival.cli import eval as eval_command
-from t2t_revival.cli.support import run_flags
 from t2t_revival.model_folder import RUN_FILE
 
 
 def parsed(*arguments):
-    values = decoder.command_flags()
-    values(["t2t-decoder", *arguments])
-    return values
+    return decoder.main.parse(["t2t-decoder", *arguments])
 
 
 @pytest.fixture
@@ -55,8 +52,8 @@ def model(out):
 )
 def test_a_model_has_t2ts_name_too(model, problem, theirs):
     out = model(problem)
-    folder, run = run_flags.open_run(parsed(f"--output_dir={out}", f"--problem={theirs}"))
-    assert (folder, run.problem) == (out, problem)
+    folder = parsed(f"--output_dir={out}", f"--problem={theirs}").open_model()
+    assert (folder.path, folder.run.problem) == (out, problem)
 
 
 def test_a_users_problem_with_t2ts_name_is_another(model, monkeypatch):
@@ -64,39 +61,36 @@ def test_a_users_problem_with_t2ts_name_is_another(model, monkeypatch):
         registration.PROBLEMS, "translate_ende_wmt8k", type(registry.problem("translate_ende"))
     )
     with pytest.raises(T2TError, match="holds a model of translate_ende"):
-        run_flags.open_run(parsed(f"--output_dir={model()}", "--problem=translate_ende_wmt8k"))
+        parsed(f"--output_dir={model()}", "--problem=translate_ende_wmt8k").open_model()
 
 
 def test_t2ts_set_of_the_same_model(model):
     out = model(hparams_set="base")
     registry.hparams("transformer_base_v2").save(out)
-    run_flags.open_run(parsed(f"--output_dir={out}", "--hparams_set=transformer_base"))
+    parsed(f"--output_dir={out}", "--hparams_set=transformer_base").open_model()
     for name in ("transformer_base_v1", "transformer_big", "big"):
         with pytest.raises(T2TError, match=f"--hparams_set={name}: .* holds a model of base"):
-            run_flags.open_run(parsed(f"--output_dir={out}", f"--hparams_set={name}"))
+            parsed(f"--output_dir={out}", f"--hparams_set={name}").open_model()
 
 
 def test_the_default_folder_of_t2ts_name(model, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     flags = ["--problem=translate_ende_wmt32k", "--hparams_set=tiny"]
     ours = tmp_path / "t2t_train" / "translate_ende" / "tiny"
-    assert run_flags.output_dir(parsed(*flags)) == ours
+    assert parsed(*flags).run_dir() == ours
     with pytest.raises(T2TError, match=f"no trained model in {ours}"):
-        run_flags.open_run(parsed(*flags))
+        parsed(*flags).open_model()
     ours.parent.mkdir(parents=True)
     model().rename(ours)
-    assert run_flags.open_run(parsed(*flags))[0] == ours
+    assert parsed(*flags).open_model().path == ours
     own = tmp_path / "t2t_train" / "translate_ende_wmt32k" / "tiny"
     own.mkdir(parents=True)
-    assert run_flags.output_dir(parsed(*flags)) == own
+    assert parsed(*flags).run_dir() == own
 
 
 def test_a_server_takes_t2ts_name(monkeypatch):
-    from t2t_revival.cli.support import problem_flags
-
-    values = query_server.command_flags()
-    values(["t2t-query-server", "--problem=translate_enfr_wmt32k"])
-    assert problem_flags.text_problem(values).name == "translate_enfr"
+    flags = query_server.main.parse(["t2t-query-server", "--problem=translate_enfr_wmt32k"])
+    assert flags.text_problem(flags.problem).name == "translate_enfr"
 
 
 @pytest.fixture
@@ -115,7 +109,7 @@ def t2t_dir(tmp_path):
 
 def proposed_import(main, arguments, capsys):
     """Words of the import command that an error proposes."""
-    name = f"t2t-{main.__module__.rpartition('.')[2].replace('_', '-')}"
+    name = f"t2t-{main.run.__module__.rpartition('.')[2].replace('_', '-')}"
     assert main([name, *arguments]) == 1
     (line,) = capsys.readouterr().err.splitlines()
     return shlex.split(line[line.index("Import it: ") + 11 : line.rindex("; then give ")])
@@ -148,8 +142,7 @@ def test_a_folder_of_t2t_gets_the_import_proposed(t2t_dir, main, flags, capsys):
         f"--checkpoint={checkpoint.removesuffix('.index')}",
         f"--output_dir={t2t_dir}_imported",
     ]
-    values = import_checkpoint.command_flags()
-    assert values(words) == words[:1], "it takes these flags"
+    assert import_checkpoint.main.parse(words), "it takes these flags"
 
 
 def test_the_import_names_what_the_folder_lacks(t2t_dir, tmp_path, capsys):
@@ -185,5 +178,5 @@ def test_t2ts_hparams_without_a_checkpoint(tmp_path, capsys):
 def test_a_folder_of_this_project_is_not_t2ts(model):
     out = model()
     (out / "model.ckpt-1000.index").touch()
-    assert run_flags.open_run(parsed(f"--output_dir={out}"))[0] == out
+    assert parsed(f"--output_dir={out}").open_model().path == out
     assert HParams.load(out) is not None

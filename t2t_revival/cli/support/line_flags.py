@@ -1,0 +1,108 @@
+"""The flags of lines that are translated: their file, its format, and constraints of the outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from t2t_revival.cli.support.flags import Flags, Names, flag
+from t2t_revival.cli.support.text_files import STANDARD_STREAM, read_lines
+from t2t_revival.errors import T2TError
+
+if TYPE_CHECKING:
+    from t2t_revival.decoding.lexical_constraints import LineConstraints
+    from t2t_revival.decoding.options import DecodeHParams
+    from t2t_revival.decoding.terminology import Terminology
+
+FORMATS = TEXT, JSONL = "text", "jsonl"  # of inputs and of outputs
+
+
+@dataclass(frozen=True)
+class LineFlags(Flags):
+    """The flags of a command that translates the lines of a file, or lines that are typed."""
+
+    exclusive: ClassVar[Names] = (("split_sentences", "terminology"),)
+    decode_from_file: str = flag(
+        "", "Text to translate, a sentence a line, plain or .gz; - is the standard input."
+    )
+    split_sentences: bool = flag(
+        False, "Translate each sentence of a line for itself; needs the package sentencex."
+    )
+    pretty: bool = flag(False, "Parsing: draw trees where they fit, or else indent them.")
+    terminology: str = flag(
+        "",
+        "File of source term TAB target term: where a line has the source term, its output has the target "
+        "term.",
+    )
+    input_format: str = flag(
+        TEXT,
+        'Format of --decode_from_file: jsonl has objects {"text": "...", "constraints": ["..."], "terms": '
+        '{"source": "target"}, "avoid": ["..."]}, of which only the text is necessary.',
+        choices=FORMATS,
+    )
+    output_format: str = flag(
+        TEXT,
+        "text: a line for each output; jsonl: a JSON object with its score and the details that "
+        "--decode_hparams asks for, by alignments, token_scores and alternatives.",
+        choices=FORMATS,
+    )
+
+    @property
+    def reads_json(self) -> bool:
+        """Returns whether inputs are JSON lines."""
+        return self.input_format == JSONL
+
+    @property
+    def writes_json(self) -> bool:
+        """Returns whether outputs are JSON lines."""
+        return self.output_format == JSONL
+
+    def check_lines(self, typed: bool) -> None:
+        """Checks that the flags have an effect; lines may be `typed`.
+
+        Raises:
+            T2TError: they need another flag.
+        """
+        if self.reads_json and not self.decode_from_file:
+            raise T2TError(f"--input_format={JSONL} needs --decode_from_file")
+        if self.terminology == STANDARD_STREAM and typed:
+            raise T2TError("--terminology=-: typed lines come from the standard input: name a file")
+
+    def check_details(self, options: DecodeHParams | None, of_scores: bool = False) -> None:
+        """Raises T2TError for details that lines of text do not have; `of_scores`, no alignments either."""
+        names = ["token_scores", "alternatives", *["alignments"] * of_scores]
+        for name in names if options and not self.writes_json else ():
+            if getattr(options, name):
+                raise T2TError(f"decode_hparams: {name} needs --output_format=jsonl")
+
+    def read_terminology(self) -> Terminology:
+        """Reads the file of `--terminology`; without one, there are no terms."""
+        from t2t_revival.decoding.terminology import Terminology
+
+        path = self.terminology
+        return Terminology.parse(read_lines(path, "terminology"), path) if path else Terminology({})
+
+    def constrained(
+        self, lines: Sequence[str], name: str, first_line: int
+    ) -> tuple[list[str], list[LineConstraints] | None]:
+        """Returns texts and constraints of lines of a file; `None` without these flags."""
+        if not (self.terminology or self.reads_json):
+            return list(lines), None
+        return self._constrained(lines, name, first_line)
+
+    def _constrained(
+        self, lines: Sequence[str], name: str, first_line: int
+    ) -> tuple[list[str], list[LineConstraints]]:
+        from t2t_revival.decoding.json_inputs import JsonLine, parse_json_lines  # which import NumPy
+
+        terminology = self.read_terminology()
+        parsed = parse_json_lines(lines, name, first_line) if self.reads_json else [*map(JsonLine, lines)]
+        return [line.text for line in parsed], [line.all_constraints(terminology) for line in parsed]
+
+    def constraints_of_typed_lines(self) -> Callable[[str], list[LineConstraints] | None]:
+        """Returns a function from a typed line to its constraints, or `None` without `--terminology`."""
+        if not self.terminology:
+            return lambda line: None
+        terminology = self.read_terminology()
+        return lambda line: [terminology.constraints(line)]
