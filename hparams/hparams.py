@@ -302,15 +302,15 @@ class HParams:
         return cls._from_values(values, where)
 
     @classmethod
-    def _from_values(cls, values: dict[str, Any], where: str) -> HParams:
+    def _from_values(cls, fields: dict[str, Any], where: str) -> HParams:
         types = {f.name: f.type for f in dataclasses.fields(cls)}
-        for name, value in values.items():
+        for name, value in fields.items():
             if name not in types:
                 raise T2TError(f"{where}: {did_you_mean(name, types, 'hparam')}")
             if not _is_of_type(value, str(types[name])):
                 raise T2TError(f"{where}: {name}={value!r} is not of type {types[name]}")
         try:
-            return cls(**values)
+            return cls(**fields)
         except T2TError as error:
             raise T2TError(f"{where}: {error}") from error
 

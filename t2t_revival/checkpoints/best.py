@@ -62,14 +62,14 @@ def best_value(output_dir: Path) -> tuple[str, float, Path] | None:
     return record["score"], record["values"][str(kept[0].step)], kept[0].path
 
 
-def keep_best(output_dir: Path, values: Mapping[int, float], score: str, count: int) -> int | None:
+def keep_best(output_dir: Path, scores: Mapping[int, float], score: str, count: int) -> int | None:
     """Keeps the best of the checkpoints that still exist, and removes those that are no longer among them.
 
     Of two with the same value the later one is better: it was trained for longer.
 
     Args:
         output_dir: of the training.
-        values: of the evaluations that can be compared, by step.
+        scores: of the evaluations that can be compared, by step.
         score: such as "bleu".
         count: checkpoints to keep.
 
@@ -82,27 +82,27 @@ def keep_best(output_dir: Path, values: Mapping[int, float], score: str, count: 
     folder = output_dir / BEST
     newest = {checkpoint.step for checkpoint in list_checkpoints(output_dir)}
     held = {checkpoint.step for checkpoint in in_folder(folder, averaged=False)}
-    candidates = [step for step in sorted(newest | held) if math.isfinite(values.get(step, math.nan))]
+    candidates = [step for step in sorted(newest | held) if math.isfinite(scores.get(step, math.nan))]
     rank = metric_of(score).rank
-    kept = sorted(candidates, key=lambda step: (rank(values[step]), -step))[:count]
+    kept = sorted(candidates, key=lambda step: (rank(scores[step]), -step))[:count]
     if kept or held:
         with writing(f"to {folder}", "make room, or give --keep_best=0"):
             folder.mkdir(exist_ok=True)
             for step in newest.intersection(kept):
                 _link(output_dir / file_name(step), folder / file_name(step))
-            record = {"score": score, "values": {str(step): values[step] for step in kept}}
+            record = {"score": score, "values": {str(step): scores[step] for step in kept}}
             checked_json.save(folder / FILE_NAME, record)
     for step in held.difference(kept):
         (folder / file_name(step)).unlink(missing_ok=True)
     return kept[0] if kept else None
 
 
-def set_aside(output_dir: Path, values: Mapping[int, float]) -> Path | None:
+def set_aside(output_dir: Path, scores: Mapping[int, float]) -> Path | None:
     """Renames the folder of the best where they were evaluated on other data, or in another way.
 
     Args:
         output_dir: of the training.
-        values: of the evaluations that can be compared with the last, by step.
+        scores: of the evaluations that can be compared with the last, by step.
 
     Returns:
         The new folder, or `None` if the best can be compared.
@@ -110,9 +110,9 @@ def set_aside(output_dir: Path, values: Mapping[int, float]) -> Path | None:
     Raises:
         T2TError: the folder cannot be renamed.
     """
-    folder, last = output_dir / BEST, max(values)
+    folder, last = output_dir / BEST, max(scores)
     steps = [kept.step for kept in in_folder(folder, averaged=False) if kept.step < last]
-    if not steps or not values.keys().isdisjoint(steps):
+    if not steps or not scores.keys().isdisjoint(steps):
         return None
     aside = output_dir / f"{BEST}.until-{max(steps)}"
     with writing(f"to {aside}", "rename or remove it"):
@@ -139,8 +139,8 @@ def _record(folder: Path) -> dict[str, Any]:
     return record
 
 
-def _are_scores(values: dict[str, Any]) -> bool:
-    return all(step.isdecimal() and isinstance(value, (int, float)) for step, value in values.items())
+def _are_scores(scores: dict[str, Any]) -> bool:
+    return all(step.isdecimal() and isinstance(value, (int, float)) for step, value in scores.items())
 
 
 def _is_newer(copy: Path, path: Path) -> bool:

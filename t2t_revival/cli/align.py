@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from t2t_revival.cli.support import tensorflow_setup
-from t2t_revival.cli.support.command import Program
+from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.flags import flag
 from t2t_revival.cli.support.messages import ProgressBar, say
 from t2t_revival.cli.support.run_flags import DECODE_HPARAMS, SPLIT_DIR, ModelFlags, decode_options
@@ -178,7 +178,7 @@ def _write(flags: AlignFlags, folder: ModelFolder, pairs: Pairs, gold: Sequence[
         )
 
 
-main = Program(AlignFlags, USAGE, _align)
+main = Command(AlignFlags, USAGE, _align)
 
 if __name__ == "__main__":
     sys.exit(main())

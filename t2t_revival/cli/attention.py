@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from t2t_revival.cli.support import tensorflow_setup
-from t2t_revival.cli.support.command import Program
+from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.flags import flag
 from t2t_revival.cli.support.messages import say
 from t2t_revival.cli.support.run_flags import ModelFlags, decode_options
@@ -98,7 +98,7 @@ def _draw(
         print(f"page       {page}\nnext: open it in a browser: {page.resolve().as_uri()}")
 
 
-main = Program(AttentionFlags, USAGE, _attention)
+main = Command(AttentionFlags, USAGE, _attention)
 
 if __name__ == "__main__":
     sys.exit(main())

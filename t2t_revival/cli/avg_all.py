@@ -19,7 +19,7 @@ from t2t_revival.checkpoints.best import mark_stopped_early
 from t2t_revival.checkpoints.directory import Checkpoint, list_checkpoints
 from t2t_revival.checkpoints.selection import BEST, NEWEST, candidates, mark_average
 from t2t_revival.cli.support import tensorflow_setup, wait_flags
-from t2t_revival.cli.support.command import Program
+from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.flags import flag
 from t2t_revival.cli.support.messages import say, say_skipped, warn_of_corruption, warn_of_skipped
 from t2t_revival.cli.support.run_flags import SPLIT_DIR, RunFlags
@@ -221,7 +221,7 @@ def _warn_of_gap(checkpoint: Checkpoint) -> None:
     )
 
 
-main = Program(AverageFlags, USAGE, _average)
+main = Command(AverageFlags, USAGE, _average)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -10,7 +10,7 @@ from t2t_revival import registry
 from t2t_revival.back_translation.corpus import BackTranslation, MonolingualText
 from t2t_revival.back_translation.noise import WordNoise
 from t2t_revival.checkpoints.selection import taking_next
-from t2t_revival.cli.support.command import Program
+from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.engine_flags import Engine, engine_flags
 from t2t_revival.cli.support.flags import flag
 from t2t_revival.cli.support.messages import ProgressBar, say, warn_of_corruption
@@ -177,7 +177,7 @@ def _next(flags: BackTranslateFlags, corpus: BackTranslation) -> CommandLine:
     )
 
 
-main = Program(BackTranslateFlags, USAGE, _back_translate)
+main = Command(BackTranslateFlags, USAGE, _back_translate)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from t2t_revival.cli.support import text_files, wait_flags
-from t2t_revival.cli.support.command import Program
+from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.flags import Flags, flag
 from t2t_revival.cli.support.messages import say, warn_of_tabs
 from t2t_revival.cli.support.text_files import STANDARD_STREAM, name_of
@@ -203,7 +203,7 @@ def _lines(path: str) -> list[str]:
     return read_lines(Path(path).expanduser())
 
 
-main = Program(BleuFlags, USAGE, _bleu)
+main = Command(BleuFlags, USAGE, _bleu)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from t2t_revival.cli.support.command import Program
+from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.flags import flag
 from t2t_revival.cli.support.problem_flags import DATA_DIR, DataFlags
 from t2t_revival.data.cleaning import RULES
@@ -163,7 +163,7 @@ def _next(metadata: Metadata, problem: Problem, flags: DatagenFlags) -> CommandL
     return CommandLine("t2t-trainer", **names, data_dir=folder, t2t_usr_dir=flags.t2t_usr_dir)
 
 
-main = Program(DatagenFlags, USAGE, _datagen)
+main = Command(DatagenFlags, USAGE, _datagen)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -10,7 +10,7 @@ from itertools import combinations, product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from t2t_revival.cli.support.command import Program
+from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.engine_flags import Engine, engine_flags
 from t2t_revival.cli.support.flags import flag
 from t2t_revival.cli.support.line_flags import LineFlags
@@ -339,7 +339,7 @@ def _score_file(flags: DecoderFlags, load: Callable[[], Translator]) -> None:
             say(f"next: {shlex.join(['paste', str(path), str(pairs_file)])} | sort -g | head")
 
 
-main = Program(DecoderFlags, USAGE, _decoder)
+main = Command(DecoderFlags, USAGE, _decoder)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -13,7 +13,7 @@ from t2t_revival.checkpoints.averaging import average_latest
 from t2t_revival.checkpoints.directory import list_averaged, list_checkpoints
 from t2t_revival.checkpoints.selection import taking_next
 from t2t_revival.cli.support import tensorflow_setup
-from t2t_revival.cli.support.command import Program
+from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.engine_flags import Engine, engine_flags
 from t2t_revival.cli.support.flags import flag
 from t2t_revival.cli.support.messages import ProgressBar, say, warn_of_corruption
@@ -265,7 +265,7 @@ def _compare(flags: DistillFlags, outputs: TeacherOutputs, student: TrainedModel
     print(f"table    {path.with_suffix('.md')}\ndata     {path}")
 
 
-main = Program(DistillFlags, USAGE, _distill)
+main = Command(DistillFlags, USAGE, _distill)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from t2t_revival.checkpoints.directory import Checkpoint
 from t2t_revival.cli.support import tensorflow_setup, wait_flags
-from t2t_revival.cli.support.command import Program
+from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.engine_flags import Engine, engine_flags
 from t2t_revival.cli.support.flags import flag
 from t2t_revival.cli.support.messages import duration, say, say_skipped
@@ -173,7 +173,7 @@ def _print_next(flags: EvalFlags, folder: ModelFolder, best: Evaluation) -> None
     print(f"next: {CommandLine('t2t-decoder', **where)}")
 
 
-main = Program(EvalFlags, USAGE, _eval)
+main = Command(EvalFlags, USAGE, _eval)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from t2t_revival.cli.support import tensorflow_setup
-from t2t_revival.cli.support.command import Program
+from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.flags import flag
 from t2t_revival.cli.support.messages import say
 from t2t_revival.cli.support.run_flags import DECODE_HPARAMS, EnsembleFlags, decode_options
@@ -188,7 +188,7 @@ def _opening(folder: Path, translator: Translator) -> tuple[str, dict[str, str]]
     return "".join(opened.values()), dict(zip(("source", "target"), names, strict=True))
 
 
-main = Program(ExporterFlags, USAGE, _export)
+main = Command(ExporterFlags, USAGE, _export)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from t2t_revival import registry
 from t2t_revival.cli.support import tensorflow_setup
-from t2t_revival.cli.support.command import Program
+from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.flags import flag
 from t2t_revival.cli.support.problem_flags import ProblemFlags
 from t2t_revival.errors import CommandLine
@@ -101,7 +101,7 @@ def _changes(hparams_set: str, hparams: HParams) -> str:
     return f", but with {', '.join(changes)} (in hparams.json)" if changes else ""
 
 
-main = Program(ImportFlags, USAGE, _import)
+main = Command(ImportFlags, USAGE, _import)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from t2t_revival.cli.support.command import Program
+from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.flags import Flags, flag
 from t2t_revival.errors import CommandLine, T2TError
 
@@ -77,7 +77,7 @@ def _without_ps(masters: Sequence[str], ps: Sequence[str]) -> str:
     )
 
 
-main = Program(TfConfigsFlags, USAGE, _make)
+main = Command(TfConfigsFlags, USAGE, _make)
 
 if __name__ == "__main__":
     sys.exit(main())

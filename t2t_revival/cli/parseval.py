@@ -9,7 +9,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from t2t_revival.cli.support.command import Program
+from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.flags import Flags, flag
 from t2t_revival.cli.support.text_files import STANDARD_STREAM, check_one_standard_input, name_of, read_lines
 from t2t_revival.errors import T2TError
@@ -120,7 +120,7 @@ def _print_table(result: Parseval) -> None:
         print(f"sentences without a tree, not counted, as in EVALB: {errors} (F1 if they were: {f1:.2f})")
 
 
-main = Program(ParsevalFlags, USAGE, _parseval)
+main = Command(ParsevalFlags, USAGE, _parseval)
 
 if __name__ == "__main__":
     sys.exit(main())

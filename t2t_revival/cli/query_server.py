@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from t2t_revival.cli.support import tensorflow_setup
-from t2t_revival.cli.support.command import Program
+from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.flags import flag
 from t2t_revival.cli.support.line_flags import LineFlags
 from t2t_revival.cli.support.messages import ProgressBar, say
@@ -215,7 +215,7 @@ def _translate(flags: QueryFlags, options: ServedOptions, draw: Draw | None) -> 
         say(f"outputs  {path}")
 
 
-main = Program(QueryFlags, USAGE, _query_server)
+main = Command(QueryFlags, USAGE, _query_server)
 
 if __name__ == "__main__":
     sys.exit(main())

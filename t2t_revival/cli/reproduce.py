@@ -10,7 +10,7 @@ from pathlib import Path
 
 from t2t_revival import registry
 from t2t_revival.cli.support import tensorflow_setup
-from t2t_revival.cli.support.command import Program
+from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.flags import Flags, flag
 from t2t_revival.cli.support.messages import say
 from t2t_revival.cli.support.subcommand import run_command
@@ -224,7 +224,7 @@ MAKERS: dict[str, Maker] = {
 }
 
 
-main = Program(ReproduceFlags, USAGE, _reproduce)
+main = Command(ReproduceFlags, USAGE, _reproduce)
 
 if __name__ == "__main__":
     sys.exit(main())

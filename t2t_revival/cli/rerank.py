@@ -12,7 +12,7 @@ import numpy as np
 from t2t_revival import registry, t2t_names
 from t2t_revival.checkpoints.selection import taking_next
 from t2t_revival.cli.support import tensorflow_setup
-from t2t_revival.cli.support.command import Program
+from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.flags import flag
 from t2t_revival.cli.support.messages import ProgressBar, say, warn_of_corruption
 from t2t_revival.cli.support.problem_flags import ProblemFlags
@@ -250,7 +250,7 @@ def _write(flags: RerankFlags, outputs: list[str], models: Sequence[RescoringMod
         say(f"next: {scoring}")
 
 
-main = Program(RerankFlags, USAGE, _rerank)
+main = Command(RerankFlags, USAGE, _rerank)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -18,7 +18,7 @@ from types import FrameType
 from typing import TYPE_CHECKING
 
 from t2t_revival.cli.support import tensorflow_setup
-from t2t_revival.cli.support.command import Program
+from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.engine_flags import Engine, engine_flags
 from t2t_revival.cli.support.flags import flag
 from t2t_revival.cli.support.messages import say, warn_of_corruption
@@ -306,7 +306,7 @@ def _run(
     say("ended: all requests are answered")
 
 
-class _Server(Program[ServerFlags]):
+class _Server(Command[ServerFlags]):
     """t2t-server: does not wait for a thread that loads models, which nothing ends."""
 
     def __call__(self, argv: list[str] | None = None) -> int:

@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass
 
 from t2t_revival.cli.support import tensorflow_setup
-from t2t_revival.cli.support.command import Program
+from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.flags import flag
 from t2t_revival.cli.support.messages import ProgressBar
 from t2t_revival.cli.support.run_flags import SPLIT_DIR, RunFlags
@@ -73,7 +73,7 @@ def _write(flags: ShortlistFlags, folder: ModelFolder, data: Data) -> None:
     print(f"next: {decoding}")
 
 
-main = Program(ShortlistFlags, USAGE, _learn)
+main = Command(ShortlistFlags, USAGE, _learn)
 
 if __name__ == "__main__":
     sys.exit(main())

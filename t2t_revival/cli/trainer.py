@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from t2t_revival.checkpoints.best import best_value
 from t2t_revival.cli.support import command, tensorflow_setup
 from t2t_revival.cli.support.best_export import BestExport
-from t2t_revival.cli.support.command import Program
+from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.flags import flag
 from t2t_revival.cli.support.messages import duration, say, warn_of_corruption
 from t2t_revival.cli.support.problem_flags import DataFlags, uses_tensorflow
@@ -229,7 +229,7 @@ def _print_end(flags: TrainerFlags, output_dir: Path, result: Result) -> None:
         print(f"next: {CommandLine(following, **flags.named)}")
 
 
-main = Program(TrainerFlags, USAGE, _train)
+main = Command(TrainerFlags, USAGE, _train)
 
 if __name__ == "__main__":
     sys.exit(main())

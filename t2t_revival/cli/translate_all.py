@@ -10,7 +10,7 @@ from t2t_revival import registry
 from t2t_revival.checkpoints.directory import list_checkpoints
 from t2t_revival.checkpoints.file import CheckpointNotFoundError, CorruptCheckpointError
 from t2t_revival.cli.support import tensorflow_setup, wait_flags
-from t2t_revival.cli.support.command import Program
+from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.flags import descriptions, flag
 from t2t_revival.cli.support.messages import ProgressBar, say, say_skipped
 from t2t_revival.cli.support.run_flags import DECODE_HPARAMS, RunFlags, decode_options
@@ -105,7 +105,7 @@ def _translate(flags: TranslateFlags, model: ModelFolder, translations: Checkpoi
     return steps
 
 
-main = Program(TranslateFlags, USAGE, _translate_all)
+main = Command(TranslateFlags, USAGE, _translate_all)
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -201,11 +201,11 @@ def _keep_first_of_equals(numbers: bytearray, hashes: IO[bytes]) -> None:
         view[all_firsts[_first_of_equals(all_values, np.arange(len(all_values)))]] = KEPT
 
 
-def _first_of_equals(values: np.ndarray, indices: np.ndarray) -> np.ndarray:
+def _first_of_equals(hashes: np.ndarray, indices: np.ndarray) -> np.ndarray:
     """Returns those of ascending `indices` at which a value stands first."""
     import numpy as np
 
-    return indices[np.unique(values[indices], return_index=True)[1]]
+    return indices[np.unique(hashes[indices], return_index=True)[1]]
 
 
 def write_sample(source: Rows, rules: Path, file: Path) -> None:

@@ -144,9 +144,11 @@ class CorpusGeneration:
             raise self._changed_source(f"had {self._plan.pairs} pairs and now has {pairs}")
         if self._plan:
             return
-        known_alignments = source.alignments(TRAIN, 0, 1) is not None
-        if config.make_alignments and not known_alignments:
-            check_installed()
+        aligned = config.make_alignments or source.kind == "folder"
+        if aligned and source.alignments(TRAIN, 0, 1) is None:
+            aligned = config.make_alignments
+            if aligned:
+                check_installed()
         self._rules_file.unlink(missing_ok=True)  # of a generation that was killed, maybe of another source
         self._plan = Metadata(
             self._name,
@@ -155,7 +157,7 @@ class CorpusGeneration:
             pairs,
             clean=bool(config.clean),
             weighted=source.has_weights(),
-            aligned=config.make_alignments or (source.kind == "folder" and known_alignments),
+            aligned=aligned,
             origins=dataclasses.replace(files, version=source.version()),
             given_vocabularies=vocabularies,
         )

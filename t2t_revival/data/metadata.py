@@ -51,10 +51,10 @@ class SplitCounts:
         )
 
     @classmethod
-    def from_dict(cls, values: dict[str, Any]) -> SplitCounts:
+    def from_dict(cls, fields: dict[str, Any]) -> SplitCounts:
         """Converts from the JSON form of `dataclasses.asdict`."""
-        lengths = {int(length): examples for length, examples in values["lengths"].items()}
-        return cls(**{**values, "lengths": lengths, "shard_bytes": tuple(values["shard_bytes"])})
+        lengths = {int(length): examples for length, examples in fields["lengths"].items()}
+        return cls(**{**fields, "lengths": lengths, "shard_bytes": tuple(fields["shard_bytes"])})
 
 
 def dropped(counts: SplitCounts, max_length: int) -> int:

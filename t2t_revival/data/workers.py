@@ -129,10 +129,11 @@ class ShardMaker:
         rows = self.rows.rows(task.split, task.start, task.stop)
         while chunk := list(islice(rows, CHUNK)):
             kept = [row for row in chunk if not has_empty_side(row.source, row.target)]
-            sides = (
-                vocabulary.encode_batch([row[:2][side] for row in kept])
-                for side, vocabulary in enumerate(self._vocabularies)
-            )
+            texts = [row.source for row in kept], [row.target for row in kept]
+            sides = [
+                vocabulary.encode_batch(side)
+                for vocabulary, side in zip(self._vocabularies, texts, strict=True)
+            ]
             for inputs, targets, row in zip(*sides, kept, strict=True):
                 links = None
                 if row.alignment is not None:

@@ -278,8 +278,8 @@ def length_penalty(length: Any, alpha: Any) -> Any:
     return tf.pow((5.0 + tf.cast(length, tf.float32)) / 6.0, alpha)
 
 
-def keep_first(values: Any, count: Any) -> Any:
+def keep_first(rows: Any, count: Any) -> Any:
     """Replaces all but the first `count` of [batch, width] by `NEG_INF`; a scalar count is the width."""
     if count.shape.rank == 0:
-        return values
-    return tf.where(tf.range(tf.shape(values)[1]) < count, values, NEG_INF)
+        return rows
+    return tf.where(tf.range(tf.shape(rows)[1]) < count, rows, NEG_INF)

@@ -25,8 +25,8 @@ HOLDERS = {  # engines and formats as people call them, with what to do where on
 }
 
 
-def _all(*values: Any) -> dict[str, tuple[Any, ...]]:
-    return dict.fromkeys(HOLDERS, values)
+def _all(*allowed: Any) -> dict[str, tuple[Any, ...]]:
+    return dict.fromkeys(HOLDERS, allowed)
 
 
 def _off(*holders: str) -> dict[str, tuple[Any, ...]]:

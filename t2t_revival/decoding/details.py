@@ -63,17 +63,17 @@ class Details:
     links: tuple[Link, ...]
 
     @classmethod
-    def from_json(cls, values: dict[str, Any]) -> Details:
+    def from_json(cls, fields: dict[str, Any]) -> Details:
         """Converts from the JSON values that `dataclasses.asdict` makes of details."""
         tokens = (
             Token(piece, log_prob, word, tuple(Alternative(*other) for other in alternatives))
-            for piece, log_prob, word, alternatives in values["tokens"]
+            for piece, log_prob, word, alternatives in fields["tokens"]
         )
         return cls(
-            tuple(Span(*span) for span in values["source_words"]),
-            tuple(Word(*word) for word in values["words"]),
+            tuple(Span(*span) for span in fields["source_words"]),
+            tuple(Word(*word) for word in fields["words"]),
             tuple(tokens),
-            tuple((source, target) for source, target in values["links"]),
+            tuple((source, target) for source, target in fields["links"]),
         )
 
 

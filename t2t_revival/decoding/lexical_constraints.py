@@ -99,11 +99,11 @@ class LineConstraints:
         return tuple(phrase for phrase in dict.fromkeys(self.avoid) if count(phrase, text))
 
 
-def constraints_of(values: Any, lines: int, first_line: int) -> list[LineConstraints | None] | None:
+def constraints_of(constraints: Any, lines: int, first_line: int) -> list[LineConstraints | None] | None:
     """Returns the constraints of lines as a list; `None` if no line has some.
 
     Args:
-        values: `LineConstraints` or `None` for each line, from Python code; or `None`.
+        constraints: `LineConstraints` or `None` for each line, from Python code; or `None`.
         lines: their number.
         first_line: number of the first line, for errors.
 
@@ -111,7 +111,7 @@ def constraints_of(values: Any, lines: int, first_line: int) -> list[LineConstra
         T2TError: the values are no list, one of them is of another type, or there are more or fewer than
             lines.
     """
-    given = [] if values is None else items_of(values, "constraints")
+    given = [] if constraints is None else items_of(constraints, "constraints")
     for number, one in enumerate(given, first_line):
         if not (one is None or isinstance(one, LineConstraints)):
             raise LineError(number, f"constraints: {shown(one)} is not LineConstraints or None")

@@ -52,12 +52,12 @@ class Translation:
     unaligned: tuple[tuple[str, str], ...] = ()
 
     @classmethod
-    def from_json(cls, values: dict[str, Any]) -> Translation:
+    def from_json(cls, fields: dict[str, Any]) -> Translation:
         """Converts from the JSON values that `dataclasses.asdict` makes of an output."""
-        details = values["details"] and Details.from_json(values["details"])
-        phrases = {name: tuple(values[name]) for name in ("missing", "present")}
-        unaligned = tuple((source, phrase) for source, phrase in values.get("unaligned", ()))
-        return cls(**{**values, **phrases, "details": details, "unaligned": unaligned})
+        details = fields["details"] and Details.from_json(fields["details"])
+        phrases = {name: tuple(fields[name]) for name in ("missing", "present")}
+        unaligned = tuple((source, phrase) for source, phrase in fields.get("unaligned", ()))
+        return cls(**{**fields, **phrases, "details": details, "unaligned": unaligned})
 
 
 @dataclass(frozen=True)
@@ -75,10 +75,10 @@ class Score:
     details: Details | None = None
 
     @classmethod
-    def from_json(cls, values: dict[str, Any]) -> Score:
+    def from_json(cls, fields: dict[str, Any]) -> Score:
         """Converts from the JSON values that `dataclasses.asdict` makes of a score."""
-        details = values["details"]
-        return cls(**{**values, "details": details and Details.from_json(details)})
+        details = fields["details"]
+        return cls(**{**fields, "details": details and Details.from_json(details)})
 
 
 def format_outputs(

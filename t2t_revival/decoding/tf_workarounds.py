@@ -69,12 +69,12 @@ def shape_invariants(variables: Any) -> Any:
     return tf.nest.map_structure(invariant, variables)
 
 
-def max_or_one(values: Any) -> Any:
+def max_or_one(numbers: Any) -> Any:
     """Returns the maximum, but at least 1.
 
     Fault: of an empty batch, `tf.reduce_max` is the least integer, and `tf.math.top_k` refuses that as k.
     """
-    return tf.maximum(tf.reduce_max(values), 1)
+    return tf.maximum(tf.reduce_max(numbers), 1)
 
 
 def top_tokens(logits: Any, k: Any) -> tuple[Any, Any]:

@@ -115,9 +115,9 @@ def dev_score(output_dir: Path, path: Path) -> tuple[str, float] | None:
     return next(((name, scores[name]) for name in names if name in scores), None)
 
 
-def settings_fingerprint(**values: Any) -> str:
-    """Fingerprint of the JSON of `values`, 8 hexadecimal digits."""
-    return f"{zlib.crc32(json.dumps(values, sort_keys=True, default=str).encode()):08x}"
+def settings_fingerprint(**settings: Any) -> str:
+    """Fingerprint of the JSON of `settings`, 8 hexadecimal digits."""
+    return f"{zlib.crc32(json.dumps(settings, sort_keys=True, default=str).encode()):08x}"
 
 
 class Evaluations:

@@ -23,11 +23,11 @@ class RequestBody(BaseModel):
 
     @model_validator(mode="before")
     @classmethod
-    def _check_keys(cls, values: Any) -> Any:
-        for name in values if isinstance(values, dict) else ():
+    def _check_keys(cls, request: Any) -> Any:
+        for name in request if isinstance(request, dict) else ():
             if name not in cls.model_fields:
                 raise PydanticCustomError("unknown_key", "{fault}", {"fault": cls._unknown(name)})
-        return values
+        return request
 
     @classmethod
     def _unknown(cls, name: str) -> str:

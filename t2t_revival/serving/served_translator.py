@@ -289,11 +289,11 @@ class ServedTranslator:
         }
 
 
-def _constraints_of(values: Any, lines: int, first_line: int) -> list[LineConstraints | None] | None:
+def _constraints_of(constraints: Any, lines: int, first_line: int) -> list[LineConstraints | None] | None:
     """Calls `constraints_of`, which needs NumPy."""
     from t2t_revival.decoding.lexical_constraints import constraints_of
 
-    return constraints_of(values, lines, first_line)
+    return constraints_of(constraints, lines, first_line)
 
 
 def _joined(paragraph: Paragraph, parts: list[Translation]) -> Translation:

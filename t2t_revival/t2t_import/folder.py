@@ -242,10 +242,10 @@ class T2TSettings:
         except OverflowError as error:
             raise T2TError(f"{self.path}: {error}") from error
 
-    def _check(self, values: Mapping[str, Any]) -> None:
+    def _check(self, theirs: Mapping[str, Any]) -> None:
         wrong = [
             f"{name}={value!r}"
-            for name, value in sorted(values.items())
+            for name, value in sorted(theirs.items())
             if (name in SUPPORTED and value not in SUPPORTED[name])
             or not (name in T2TS or name in SUPPORTED or _is_other(name))
         ]
@@ -260,12 +260,12 @@ def _is_other(name: str) -> bool:
     return any(name == other or (other.endswith("_") and name.startswith(other)) for other in OTHERS.split())
 
 
-def _schedule(values: Mapping[str, Any], imported: dict[str, Any]) -> list[str]:
+def _schedule(theirs: Mapping[str, Any], imported: dict[str, Any]) -> list[str]:
     """Sets the learning rate schedule in `imported`, and returns notes."""
-    schedule = values.get("learning_rate_schedule", "legacy")
-    if schedule == "legacy" and values.get("learning_rate_decay_scheme", "noam") == "noam":
+    schedule = theirs.get("learning_rate_schedule", "legacy")
+    if schedule == "legacy" and theirs.get("learning_rate_decay_scheme", "noam") == "noam":
         imported["learning_rate_schedule"] = "constant*legacy"
-        imported["learning_rate_constant"] = LEGACY_FACTOR * values.get("learning_rate", 0.1)
+        imported["learning_rate_constant"] = LEGACY_FACTOR * theirs.get("learning_rate", 0.1)
         return []
     known = registry.list_schedule_factors()
     if schedule != "legacy" and all(factor.strip() in known for factor in schedule.split("*")):

@@ -14,13 +14,13 @@ from t2t_revival.utils.files import atomic_write
 CHECKSUM = "checksum"
 
 
-def save(path: Path, values: Mapping[str, Any], indent: int = 2) -> None:
+def save(path: Path, content: Mapping[str, Any], indent: int = 2) -> None:
     """Writes an object and its checksum, completely or not at all.
 
     Raises:
         OSError: the file cannot be written.
     """
-    checked = {**values, CHECKSUM: _checksum(values)}
+    checked = {**content, CHECKSUM: _checksum(content)}
     with atomic_write(path) as file:
         file.write((json.dumps(checked, indent=indent) + "\n").encode())
 
@@ -50,8 +50,8 @@ def load(path: Path, hint: str) -> dict[str, Any]:
     return values
 
 
-def _checksum(values: Mapping[str, Any]) -> str:
+def _checksum(content: Mapping[str, Any]) -> str:
     """CRC-32 of the values, independent of their layout in the file."""
-    plain = json.loads(json.dumps(values))  # whose names are strings
+    plain = json.loads(json.dumps(content))  # whose names are strings
     plain.pop(CHECKSUM, None)
     return f"{zlib.crc32(json.dumps(plain, sort_keys=True).encode()):08x}"

@@ -39,15 +39,15 @@ def load(path: Path) -> Any:
         raise T2TError(f"{where}not valid YAML ({getattr(error, 'problem', None) or error})") from error
 
 
-def check_keys(where: str, values: Any, types: Mapping[str, Any]) -> None:
+def check_keys(where: str, mapping: Any, types: Mapping[str, Any]) -> None:
     """Checks that a mapping has no other keys than those of `types`, and values of these types.
 
     Raises:
         T2TError: as said; the message begins with `where`.
     """
-    if not isinstance(values, dict):
+    if not isinstance(mapping, dict):
         raise T2TError(f"{where}: not a mapping of {', '.join(types)}")
-    for key, value in values.items():
+    for key, value in mapping.items():
         if key not in types:
             raise T2TError(f"{where}: unknown key {key!r}; known are {', '.join(types)}")
         kind = types[key]

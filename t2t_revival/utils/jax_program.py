@@ -60,10 +60,10 @@ class JaxProgram:
                     raise
                 raise MemoryError(str(error)) from error
 
-    def _run(self, static: tuple[Any, ...], values: list[Any], arrays: tuple[Any, ...]) -> Any:
+    def _run(self, static: tuple[Any, ...], weights: list[Any], arrays: tuple[Any, ...]) -> Any:
         scope = keras.StatelessScope()
         dtype = self._model.compute_dtype
-        for weight, value in zip(self._model.weights, values, strict=True):
+        for weight, value in zip(self._model.weights, weights, strict=True):
             is_cast = is_autocast(weight) and weight.dtype != dtype
             scope.add_update((weight, keras.ops.cast(value, dtype) if is_cast else value))
         with scope:

@@ -42,14 +42,14 @@ class Origins:
         return cls({str(path.absolute()): _state(path) for path in files if path.is_file()}, version)
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Origins:
+    def from_dict(cls, fields: Mapping[str, Any]) -> Origins:
         """Converts from the JSON form of `dataclasses.asdict`.
 
         Raises:
             TypeError: it is another one.
         """
-        files = {path: FileState(*map(int, state)) for path, state in values["files"].items()}
-        return cls(files, str(values["version"]))
+        files = {path: FileState(*map(int, state)) for path, state in fields["files"].items()}
+        return cls(files, str(fields["version"]))
 
     @property
     def are_gone(self) -> bool:

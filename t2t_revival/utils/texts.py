@@ -11,28 +11,28 @@ from t2t_revival.errors import LineError, T2TError
 MAX_DIMENSIONS = {"pairs": 2}  # of an array, by what it holds; 1 for all others
 
 
-def items_of(values: Any, what: str) -> list[Any]:
+def items_of(given: Any, what: str) -> list[Any]:
     """Returns the items of a list, generator, array or column.
 
     Args:
-        values: from Python code.
+        given: from Python code.
         what: the values are, as in "lines", for errors.
 
     Raises:
         T2TError: the values are one text, have no order, or are no list of any kind.
     """
-    one_text = isinstance(values, str | bytes | bytearray)
-    ordered = isinstance(values, Iterable) and not isinstance(values, Mapping | set | frozenset)
-    if one_text or not ordered or not 1 <= getattr(values, "ndim", 1) <= MAX_DIMENSIONS.get(what, 1):
-        raise T2TError(f"{what}: {shown(values)} is of type {type(values).__name__}: give a list")
-    return list(values)
+    one_text = isinstance(given, str | bytes | bytearray)
+    ordered = isinstance(given, Iterable) and not isinstance(given, Mapping | set | frozenset)
+    if one_text or not ordered or not 1 <= getattr(given, "ndim", 1) <= MAX_DIMENSIONS.get(what, 1):
+        raise T2TError(f"{what}: {shown(given)} is of type {type(given).__name__}: give a list")
+    return list(given)
 
 
-def texts_of(values: Any, what: str = "lines", first: int = 1, optional: bool = False) -> list[str]:
+def texts_of(given: Any, what: str = "lines", first: int = 1, optional: bool = False) -> list[str]:
     """Returns a list of texts; see `items_of`.
 
     Args:
-        values: from Python code.
+        given: from Python code.
         what: the values are, for errors.
         first: number of the first one, for errors.
         optional: whether `None` stands for "".
@@ -41,7 +41,7 @@ def texts_of(values: Any, what: str = "lines", first: int = 1, optional: bool = 
         T2TError: the values are no list.
         LineError: one of them is no string.
     """
-    items = items_of(values, what)
+    items = items_of(given, what)
     if optional:
         items = ["" if item is None else item for item in items]
     for number, item in enumerate(items, first):
@@ -51,11 +51,11 @@ def texts_of(values: Any, what: str = "lines", first: int = 1, optional: bool = 
     return items
 
 
-def pairs_of(values: Any, first: int = 1) -> list[tuple[str, str]]:
+def pairs_of(given: Any, first: int = 1) -> list[tuple[str, str]]:
     """Returns pairs of texts; see `items_of`.
 
     Args:
-        values: from Python code.
+        given: from Python code.
         first: number of the first pair, for errors.
 
     Raises:
@@ -63,7 +63,7 @@ def pairs_of(values: Any, first: int = 1) -> list[tuple[str, str]]:
         LineError: one of them is not a pair of strings.
     """
     pairs = []
-    for number, item in enumerate(items_of(values, "pairs"), first):
+    for number, item in enumerate(items_of(given, "pairs"), first):
         try:
             source, target = texts_of(item, "pair")
         except (T2TError, ValueError) as error:

@@ -22,7 +22,7 @@ EXIT_STATUS = {KeyboardInterrupt: EXIT_INTERRUPTED, Terminated: EXIT_TERMINATED,
 
 
 @dataclass(frozen=True)
-class Program(Generic[F]):
+class Command(Generic[F]):
     """A command; a module's `main`, which setup.py names, is one.
 
     Attributes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from functools import cache
 from html import unescape
 from itertools import zip_longest
 from typing import NamedTuple
@@ -132,22 +133,17 @@ class Span(NamedTuple):
     breaks: bool = False
 
 
-def _compile(*parts: str) -> re.Pattern[str]:
+@cache
+def _pattern(kind: str) -> re.Pattern[str]:
+    """The pattern of all markup of a kind, which takes as long to compile as a command's flags to read."""
+    parts = [ADDRESSES, TAGS, ENTITIES, TEMPLATES, BRACE, f"(?:{VARIABLES}){PATH}"]
+    parts += [ESCAPES] * kind.startswith(PLACEHOLDERS) + [PERCENT] + [NUMBER] * kind.endswith(NUMBERS)
     return re.compile("|".join(parts), re.VERBOSE)
-
-
-_COMMON = (ADDRESSES, TAGS, ENTITIES, TEMPLATES, BRACE, f"(?:{VARIABLES}){PATH}")
-_PATTERNS = {
-    HTML: _compile(*_COMMON, PERCENT),
-    PLACEHOLDERS: _compile(*_COMMON, ESCAPES, PERCENT),
-    HTML + NUMBERS: _compile(*_COMMON, PERCENT, NUMBER),
-    PLACEHOLDERS + NUMBERS: _compile(*_COMMON, ESCAPES, PERCENT, NUMBER),
-}
 
 
 def find(text: str, kind: str) -> list[Span]:
     """Returns the markup of a line, one of `KINDS`, in its order; no two overlap."""
-    found = _together(text, _without_single_sections(_spans(text, _PATTERNS[kind])))
+    found = _together(text, _without_single_sections(_spans(text, _pattern(kind))))
     spans: list[Span] = []
     for span, following in zip_longest(found, found[1:]):
         least, most = spans[-1].end if spans else 0, following.start if following else len(text)

@@ -105,9 +105,9 @@ def _draw_panel(axes: Any, timings: list[Timing], sizes: list[Size], axis: int) 
         axes.fill_between(x, lower, upper, color=line.get_color(), alpha=0.2, linewidth=0)
 
 
-def exponent(sizes: Sequence[float], values: Sequence[float]) -> float:
-    """Fits values ~ sizes^e by least squares of the logarithms, and returns e."""
-    return float(np.polyfit(np.log(sizes), np.log(values), 1)[0])
+def exponent(sizes: Sequence[float], measures: Sequence[float]) -> float:
+    """Fits measures ~ sizes^e by least squares of the logarithms, and returns e."""
+    return float(np.polyfit(np.log(sizes), np.log(measures), 1)[0])
 
 
 def _row(layer_type: LayerType, plan: Plan, timings: list[Timing]) -> list[Cell]:

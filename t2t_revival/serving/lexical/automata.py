@@ -97,8 +97,8 @@ class _Items:
         ids = tf.pad(forms.ids, [[0, 0], [0, 0], [0, self.places]])[:, :, : self.places]
         self.tokens = self._of_items(ids)
 
-    def _of_items(self, values: Any) -> Any:
-        return tf.reshape(values, [-1, self.size])
+    def _of_items(self, rows: Any) -> Any:
+        return tf.reshape(rows, [-1, self.size])
 
     def may_begin(self, at_start: Any, closed: Any) -> Any:
         """Returns which forms may begin after states, bool [phrases, states, forms]."""
@@ -188,8 +188,8 @@ def _states(items: _Items) -> _Found:
         distinct, new = first_true(new & ~earlier)
         places = tf.gather(places, distinct, batch_dims=1)
 
-        def of_new(values: Any) -> Any:
-            return tf.gather(values, places, batch_dims=1)
+        def of_new(rows: Any) -> Any:
+            return tf.gather(rows, places, batch_dims=1)
 
         new_items = of_new(tf.reshape(after, [phrases, -1, items.size])) & new[:, :, None]
         new_closed = of_new(tf.reshape(closes, [phrases, -1])) & new

@@ -278,10 +278,10 @@ def _flat(forms: Forms) -> Forms:
     return Forms(*map(_merged, forms))
 
 
-def _merged(values: Any) -> Any:
-    shape = tf.shape(values)
-    return tf.reshape(values, tf.concat([[shape[0] * shape[1]], shape[2:]], 0))
+def _merged(rows: Any) -> Any:
+    shape = tf.shape(rows)
+    return tf.reshape(rows, tf.concat([[shape[0] * shape[1]], shape[2:]], 0))
 
 
-def _any_shape(values: Any) -> tf.TensorShape:
-    return tf.TensorShape([None] * tf.convert_to_tensor(values).shape.rank)
+def _any_shape(tensor: Any) -> tf.TensorShape:
+    return tf.TensorShape([None] * tf.convert_to_tensor(tensor).shape.rank)

@@ -132,8 +132,8 @@ class ConstrainedTranslation:
         return self._search(sources, phrases, avoid, settings)
 
 
-def _wide(values: tf.Tensor, width: tf.Tensor, filler: str | float | None) -> tf.Tensor:
+def _wide(rows: tf.Tensor, width: tf.Tensor, filler: str | float | None) -> tf.Tensor:
     """Returns values, [lines, n], padded to a width; without a filler, unchanged."""
     if filler is None:
-        return values
-    return tf.pad(values, [[0, 0], [0, width - tf.shape(values)[1]]], constant_values=filler)
+        return rows
+    return tf.pad(rows, [[0, 0], [0, width - tf.shape(rows)[1]]], constant_values=filler)

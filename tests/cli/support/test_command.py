@@ -11,7 +11,7 @@ import pytest
 from absl.flags import IntegerParser
 
 from t2t_revival import T2TError, cli
-from t2t_revival.cli.support.command import Program
+from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.flags import Flags, flag
 from t2t_revival.cli.support.parser import Parser
 
@@ -34,7 +34,7 @@ def run(*arguments, raises=None):
             raise raises
         print(f"baked {flags.cake} with {'+'.join(flags.topping)} for {flags.minutes}")
 
-    return Program(BakeFlags, USAGE, bake)(["/usr/bin/t2t-bake", *arguments])
+    return Command(BakeFlags, USAGE, bake)(["/usr/bin/t2t-bake", *arguments])
 
 
 def test_a_call_forgets_the_one_before(capsys):
@@ -115,7 +115,7 @@ def test_signals_end_a_command_in_order(capsys, number, status):
         finally:
             cleaned.append(True)
 
-    assert Program(BakeFlags, USAGE, bake)(["t2t-bake"]) == status
+    assert Command(BakeFlags, USAGE, bake)(["t2t-bake"]) == status
     assert capsys.readouterr().err == "t2t-bake: error: interrupted\n"
     assert cleaned
     assert signal.signal(number, before) == signal.SIG_DFL
