@@ -134,11 +134,9 @@ def declared(kind: type[Flags]) -> Iterator[tuple[str, Any, Any, About]]:
 
 def descriptions(owner: type) -> dict[str, str]:
     """Reads the descriptions of fields: the docstring's Attributes, or the comments behind the fields."""
-    texts: dict[str, str] = {}
-    for kind in reversed(owner.__mro__):  # a subclass describes its own fields alone
-        attributes = (inspect.getdoc(kind) or "").partition("\nAttributes:\n")[2].partition("\n\n")[0]
-        texts |= dict(ATTRIBUTE.findall(attributes))
-    texts |= field_comments(owner)
+    docs = (inspect.getdoc(kind) or "" for kind in reversed(owner.__mro__))
+    attributes = "\n".join(doc.partition("\nAttributes:\n")[2].partition("\n\n")[0] for doc in docs)
+    texts = dict(ATTRIBUTE.findall(attributes)) | field_comments(owner)
     return {name: _sentence(text) for name, text in texts.items()}
 
 
