@@ -134,9 +134,10 @@ def declared(kind: type[Flags]) -> Iterator[tuple[str, Any, Any, About]]:
 
 def descriptions(owner: type) -> dict[str, str]:
     """Reads the descriptions of fields: the docstring's Attributes, or the comments behind the fields."""
-    docs = (inspect.getdoc(kind) or "" for kind in reversed(owner.__mro__))
-    attributes = "\n".join(doc.partition("\nAttributes:\n")[2].partition("\n\n")[0] for doc in docs)
-    texts = dict(ATTRIBUTE.findall(attributes)) | field_comments(owner)
+    texts: dict[str, str] = {}
+    for kind in filter(dataclasses.is_dataclass, reversed(owner.__mro__)):
+        attributes = inspect.cleandoc(kind.__doc__ or "").partition("\nAttributes:\n")[2].partition("\n\n")[0]
+        texts |= dict(ATTRIBUTE.findall(attributes)) | field_comments(kind)
     return {name: _sentence(text) for name, text in texts.items()}
 
 
