@@ -20,17 +20,17 @@ from tests.test_import_direction import upward_imports
 
 LONGEST = "lines of the longest file"
 LIMITS = {
-    "lines of the package": 47_064,
-    "lines of the core": 45_160,  # all but addons/ and reproduction/
-    "lines of code": 26_598,  # no docstring, blank, comment, import
-    "lines of tests": 38_474,
+    "lines of the package": 45_950,
+    "lines of the core": 44_061,  # all but addons/ and reproduction/
+    "lines of code": 25_828,  # no docstring, blank, comment, import
+    "lines of tests": 38_233,
     LONGEST: 500,
-    "files": 333,
-    "private functions called once": 620,
-    "parameters called values": 203,
-    "circles of imports": 6,  # imports in functions and for type checkers count too
-    "modules in the largest circle": 12,
-    "imports that run up": 5,  # in the order of test_import_direction.py
+    "files": 325,
+    "private functions called once": 594,
+    "parameters called values": 0,
+    "circles of imports": 3,  # imports in functions and for type checkers count too
+    "modules in the largest circle": 7,
+    "imports that run up": 0,  # in the order of test_import_direction.py
 }
 SLACK = 0.1  # where a figure has fallen by more, its limit must be lowered
 NOT_CORE = (f"{NAME}.addons", f"{NAME}.reproduction")

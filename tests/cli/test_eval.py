@@ -7,13 +7,13 @@ import shutil
 import numpy as np
 import pytest
 
-from t2t_revival import Transformer, Translator, registry
+from t2t_revival import Transformer, Translator
 from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.cli import eval as eval_command
 from t2t_revival.cli.support import command
 from t2t_revival.evaluation import split_scores
 from t2t_revival.metrics.bleu import sacrebleu_score
-from t2t_revival.model_folder import ModelFolder, Run
+from t2t_revival.model_folder import ModelFolder
 from tests.cli.conftest import failure
 
 
@@ -67,7 +67,7 @@ def test_scores_are_those_of_the_model(out, capsys, write_checkpoint):
     vocabulary, hparams = ModelFolder(out).vocabularies.inputs, ModelFolder(out).hparams
     model = Transformer(hparams, vocabulary.size)
     checkpoints.restore_weights(model, out / "model.ckpt-9.npz")
-    pairs = list(registry.problem("translate_ende").open(Run.load(out).data_dir).references("dev"))
+    pairs = list(ModelFolder(out).find_data().references("dev"))
     log_probabilities, right = [], []
     for source, target in pairs:
         source_ids, target_ids = (np.array([[*vocabulary.encode(text), 1]]) for text in (source, target))
@@ -213,7 +213,7 @@ def test_each_checkpoint_is_decoded_in_the_precision_and_its_loss_is_in_float32(
     write_checkpoint(out, 9)
     command = ["t2t-eval", f"--output_dir={out}"]
     assert eval_command.main([*command, f"--precision={precision}"]) == 0
-    pairs = list(registry.problem("translate_ende").references("dev", Run.load(out).data_dir))
+    pairs = list(ModelFolder(out).find_data().references("dev"))
     for step in (7, 9):
         translator = Translator.load(out, str(out / f"model.ckpt-{step}.npz"), precision=precision)
         (outputs,) = (out / "eval-dev").glob(f"{step}-*.txt")

@@ -7,8 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from t2t_revival import DecodeHParams, T2TError
-from t2t_revival.decoding.outputs import Translation
+from t2t_revival import DecodeHParams, T2TError, Translation
 from t2t_revival.serving import client
 from t2t_revival.serving.signatures import DEFAULT, NO_OUTPUT, WITH_OPTIONS
 from tests.support.model_server import HOST, Cable, Canned, ModelServer, Refusal, Side, echo, texts
