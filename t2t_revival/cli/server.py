@@ -271,11 +271,7 @@ def _run(
         say(f"next: {CommandLine('t2t-query-server', server=address, servable_name=models[0].name)}")
 
     limits = Limits(flags.max_lines, max_beam_size=flags.max_beam_size, timeout=flags.timeout_secs)
-    batches = BatchLimits(
-        flags.batch_size,
-        max_wait=flags.batch_wait_ms / 1000,
-        max_queue=flags.max_queue,
-    )
+    batches = BatchLimits(flags.batch_size, max_wait=flags.batch_wait_ms / 1000, max_queue=flags.max_queue)
     app = create_app(
         {model.name: model for model in models},
         limits,

@@ -129,12 +129,7 @@ def _run(
         num_parallel_batches=tensorflow_setup.num_training_parts(hparams.batch_size),
     )
     experiment = Experiment(
-        data,
-        hparams,
-        flags.named_set(),
-        config,
-        flags.eval_bleu_sentences,
-        flags.is_batch_size_auto,
+        data, hparams, flags.named_set(), config, flags.eval_bleu_sentences, flags.is_batch_size_auto
     )
     say(f"training {data.problem.name} with {flags.hparams_set}, output_dir {output_dir}")
     if flags.config.strategy == "multi_worker":
