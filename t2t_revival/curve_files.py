@@ -66,8 +66,7 @@ def best_row(output_dir: Path, score: str) -> dict[str, float] | None:
     """The last dev row with the best value of a score among those comparable with the last, or `None`."""
     segments = read_segments(output_dir, DEV, score)
     rows = _measured_on(segments[-1].measured_on, segments) if segments else []
-    rank = metric_of(score).rank
-    return min(rows, key=lambda row: (rank(row[score]), -row["step"]), default=None)
+    return min(rows, key=lambda row: (metric_of(score).rank(row[score]), -row["step"]), default=None)
 
 
 def is_falling(output_dir: Path, count: int) -> bool:
