@@ -133,9 +133,11 @@ def declared(kind: type[Flags]) -> Iterator[tuple[str, Any, Any, About]]:
 
 
 def descriptions(owner: type) -> dict[str, str]:
-    """Reads the descriptions of fields: the docstring's Attributes, or the comments behind the fields."""
-    attributes = (inspect.getdoc(owner) or "").partition("\nAttributes:\n")[2].partition("\n\n")[0]
-    texts = dict(ATTRIBUTE.findall(attributes)) | field_comments(owner)
+    """Reads the descriptions of fields: the docstrings' Attributes, or the comments behind the fields."""
+    texts: dict[str, str] = {}
+    for kind in filter(dataclasses.is_dataclass, reversed(owner.__mro__)):
+        attributes = (inspect.getdoc(kind) or "").partition("\nAttributes:\n")[2].partition("\n\n")[0]
+        texts |= dict(ATTRIBUTE.findall(attributes)) | field_comments(kind)
     return {name: _sentence(text) for name, text in texts.items()}
 
 
