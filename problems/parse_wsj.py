@@ -98,9 +98,9 @@ class MixedTreesConfig(DataConfig):
     The three become one `data_source`, which the metadata stores.
 
     Attributes:
-        auto_trees: parse_wsj_semi: files of automatically parsed sentences, or patterns such as
+        auto_trees: for parse_wsj_semi: files of automatically parsed sentences, or patterns such as
             'parsed/*.trees'.
-        gold_share: parse_wsj_semi: share of the treebank's trees, which are repeated, in the training
+        gold_share: for parse_wsj_semi: share of the treebank's trees, which are repeated, in the training
             examples; 0 takes every tree once.
 
     Raises:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from t2t_revival.metrics.bleu import CorpusScore, chrf_score, sacrebleu_score
@@ -100,7 +100,6 @@ def title_of(score: str) -> str:
     return f"{metric.title}{score.removeprefix(metric.name)}"
 
 
-def main_score(measured: Iterable[str]) -> str:
+def main_score(measured: Collection[str]) -> str:
     """Returns the score that matters most of those that were measured: the main decoded one, or the loss."""
-    decoded = (metric.name for metric in METRICS if metric.outputs)
-    return next((name for name in decoded if name in measured), LOSS)
+    return next((metric.name for metric in METRICS if metric.outputs and metric.name in measured), LOSS)

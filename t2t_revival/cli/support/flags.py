@@ -133,10 +133,10 @@ def declared(kind: type[Flags]) -> Iterator[tuple[str, Any, Any, About]]:
 
 
 def descriptions(owner: type) -> dict[str, str]:
-    """Reads the descriptions of fields: the docstrings' Attributes, or the comments behind the fields."""
+    """Reads the descriptions of fields: the docstring's Attributes, or the comments behind the fields."""
     texts: dict[str, str] = {}
     for kind in filter(dataclasses.is_dataclass, reversed(owner.__mro__)):
-        attributes = (inspect.getdoc(kind) or "").partition("\nAttributes:\n")[2].partition("\n\n")[0]
+        attributes = inspect.cleandoc(kind.__doc__ or "").partition("\nAttributes:\n")[2].partition("\n\n")[0]
         texts |= dict(ATTRIBUTE.findall(attributes)) | field_comments(kind)
     return {name: _sentence(text) for name, text in texts.items()}
 

@@ -92,7 +92,7 @@ class TensorFlowEngine(Engine):
         return round(float(tf.reduce_max(values)))
 
     def translate(self, error: Exception) -> Exception:
-        """Does as `Engine.translate`; of what ends the batches, TensorFlow raises a copy of the text."""
+        """Returns the error of `Engine.translate`; TensorFlow raises a copy of what ended the batches."""
         own = self._batches and self._batches.error
         return own if own and isinstance(error, tf.errors.OpError) else super().translate(error)
 

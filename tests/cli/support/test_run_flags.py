@@ -90,7 +90,7 @@ def test_the_default_folder_of_t2ts_name(model, tmp_path, monkeypatch):
 
 def test_a_server_takes_t2ts_name(monkeypatch):
     flags = query_server.main.parse(["t2t-query-server", "--problem=translate_enfr_wmt32k"])
-    assert flags.text_problem(flags.problem).name == "translate_enfr"
+    assert flags.problem_of(flags.problem).name == "translate_enfr"
 
 
 @pytest.fixture
