@@ -111,17 +111,20 @@ class MixedTreesConfig(DataConfig):
     gold_share: float = 0.0
 
     def __post_init__(self) -> None:
-        from t2t_revival.parsing.treebank import mixture_name
-
         super().__post_init__()
         if self.gold_share and not self.auto_trees:
             raise T2TError("--gold_share needs --auto_trees and --data_source")
         if self.auto_trees:
-            if not self.data_source:
-                raise T2TError("--auto_trees needs --data_source, the treebank")
-            name = mixture_name(self.data_source, self.auto_trees, self.gold_share)
-            for setting, value in (("data_source", name), ("auto_trees", ()), ("gold_share", 0.0)):
-                object.__setattr__(self, setting, value)
+            self._mix()
+
+    def _mix(self) -> None:
+        from t2t_revival.parsing.treebank import mixture_name  # which imports NLTK
+
+        if not self.data_source:
+            raise T2TError("--auto_trees needs --data_source, the treebank")
+        name = mixture_name(self.data_source, self.auto_trees, self.gold_share)
+        for setting, value in (("data_source", name), ("auto_trees", ()), ("gold_share", 0.0)):
+            object.__setattr__(self, setting, value)
 
 
 @registration.register_problem
