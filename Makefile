@@ -41,10 +41,11 @@ $(DEMO)/.trained: $(VENV)/.installed
 
 # Slow tests run in three groups: what TensorFlow leaves in a process adds up to gigabytes. In each, the files that
 # take most memory come first, and those that take long before the rest.
-commands := tests/cli/test_exporter.py tests/system/test_every_model.py tests/system tests/cli
+most := tests/cli/test_exporter.py tests/system/test_every_model.py
+commands := $(most) $(filter-out $(most),$(wildcard tests/system/test_*.py tests/cli/test_*.py tests/cli/*/test_*.py))
 models := tests/serving tests/training tests/t2t_import
 others := tests/contract tests/decoding
-others += $(filter-out $(commands) $(models) $(others) %/__pycache__ %/conftest.py %.txt,$(wildcard tests/*))
+others += $(filter-out tests/system tests/cli $(models) $(others) %/__pycache__ %/conftest.py %.txt,$(wildcard tests/*))
 
 quick: $(VENV)/.installed-$(EXTRAS)
 	$(PYTEST) -m "not slow and not nightly" --junitxml=build/junit/quick.xml
