@@ -45,7 +45,7 @@ def test_a_training_goes_on_with_t2ts_vocabulary(out, tmp_path, capsys, monkeypa
     arguments += [f"--data_dir={tmp_path / 'data'}", f"--data_source={corpus}", "--train_steps=9"]
     made = []
     scores = experiment.SplitScores
-    monkeypatch.setattr(experiment, "SplitScores", lambda *args: made.append(args[5]) or scores(*args))
+    monkeypatch.setattr(experiment, "SplitScores", lambda *args: made.append(args[4]) or scores(*args))
     stored = Run.load(out).decode_hparams
     assert stored["extra_length"] == 100
     assert trainer.main(["t2t-trainer", *arguments, f"--vocab_file={vocabulary}"]) == 0
