@@ -115,16 +115,21 @@ class MixedTreesConfig(DataConfig):
         if self.gold_share and not self.auto_trees:
             raise T2TError("--gold_share needs --auto_trees and --data_source")
         if self.auto_trees:
-            self._mix()
+            if not self.data_source:
+                raise T2TError("--auto_trees needs --data_source, the treebank")
+            for setting, value in (
+                ("data_source", self.mixed_source),
+                ("auto_trees", ()),
+                ("gold_share", 0.0),
+            ):
+                object.__setattr__(self, setting, value)
 
-    def _mix(self) -> None:
+    @property
+    def mixed_source(self) -> str:
+        """The `data_source` of the treebank mixed with the trees of the parser."""
         from t2t_revival.parsing.treebank import mixture_name  # which imports NLTK
 
-        if not self.data_source:
-            raise T2TError("--auto_trees needs --data_source, the treebank")
-        name = mixture_name(self.data_source, self.auto_trees, self.gold_share)
-        for setting, value in (("data_source", name), ("auto_trees", ()), ("gold_share", 0.0)):
-            object.__setattr__(self, setting, value)
+        return mixture_name(str(self.data_source), self.auto_trees, self.gold_share)
 
 
 @registration.register_problem
