@@ -20,9 +20,9 @@ from tests.test_import_direction import upward_imports
 
 LONGEST = "lines of the longest file"
 LIMITS = {
-    "lines of the package": 45_944,
-    "lines of the core": 44_055,  # all but addons/ and reproduction/
-    "lines of code": 25_821,  # no docstring, blank, comment, import
+    "lines of the package": 45_950,
+    "lines of the core": 44_061,  # all but addons/ and reproduction/
+    "lines of code": 25_828,  # no docstring, blank, comment, import
     "lines of tests": 38_233,
     LONGEST: 500,
     "files": 325,
