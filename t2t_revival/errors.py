@@ -47,8 +47,8 @@ class T2TError(Exception):
 
     Raised where the fault is found; the commands print it in one place (`cli/support`) and exit with 1.
 
-    Args:
-        *parts: of the message: texts, other errors, and commands to run.
+    Attributes:
+        args: parts of the message: texts, other errors, and commands to run.
     """
 
     def __str__(self) -> str:
