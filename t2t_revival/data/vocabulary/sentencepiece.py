@@ -66,7 +66,7 @@ class Vocabulary(TextEncoder):
         sentencepiece.set_min_log_level(ERRORS_ONLY)
         try:
             self._processor = sentencepiece.SentencePieceProcessor(model_proto=self.content or b"\0")
-        except RuntimeError as error:
+        except (RuntimeError, UnicodeDecodeError) as error:  # the latter of its own message
             raise T2TError(f"{path}: corrupt, or not a SentencePiece model; put a valid copy back") from error
         if (self._processor.pad_id(), self._processor.eos_id()) != (PAD, EOS):
             raise T2TError(

@@ -129,7 +129,7 @@ def test_no_text_is_refused(tmp_path):
         Vocabulary.train(["", ""], tmp_path / "v.spm", 300)
 
 
-@pytest.mark.parametrize("content", [b"", b"no model", "half"])
+@pytest.mark.parametrize("content", [b"", b"no model", b"\n\3\n\1\xff" * 2, "half"])
 def test_a_corrupt_file_is_named(vocabulary, tmp_path, content):
     path = tmp_path / "bad.spm"
     path.write_bytes(vocabulary.content[: len(vocabulary.content) // 2 + 1] if content == "half" else content)
