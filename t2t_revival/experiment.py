@@ -69,29 +69,9 @@ class Experiment:
         problem, vocabularies = self.data.problem, self.data.vocabularies
         hparams = problem.hparams(self.hparams)
         shards = self.data.split(TRAIN)
-        folder = ModelFolder(self.config.output_dir)
-        if engine.chief:  # the other workers would find the folder locked by it
-            folder = ModelFolder.prepare(folder.path, problem.name, self.hparams_set, hparams)
-        run = folder.plan_run(self.data, self.hparams_set)
         if vocabularies.separate and hparams.deterministic_attention:
             raise T2TError("hparams: deterministic_attention=True needs one vocabulary for source and target")
-        data = TrainingData(
-            shards,
-            vocabularies.inputs.size,
-            token_flags(vocabularies.inputs.pieces) if hparams.deterministic_attention else None,
-            self._fingerprints(run),
-            vocabularies.splits() if hparams.subword_dropout else None,
-            vocabularies.target_size,
-        )
-        if self.auto_batch_size and not folder.has_run:
-            replicas = engine.replicas
-            hparams = engine.largest_batch(
-                hparams, lambda tried, accumulate: new_model(data, tried, self.config, accumulate, replicas)
-            )
-            sizes = (
-                f"{hparams.batch_size:,} tokens on each device, {hparams.effective_batch_size:,} an update"
-            )
-            on_event(NoteEvent(f"batch_size=auto: {sizes}"))
+        folder = ModelFolder(self.config.output_dir)
 
         def on_start(start: TrainingState) -> None:
             for note in self._notes(folder, start, run, hparams, data.fingerprints):
@@ -99,6 +79,26 @@ class Experiment:
             folder.save(run, hparams, *(vocabulary.path for vocabulary in vocabularies.all))
 
         with folder.lock() if engine.chief else nullcontext():
+            if engine.chief:
+                folder.check_same(problem.name, self.hparams_set, hparams)
+            run = folder.plan_run(self.data, self.hparams_set)
+            data = TrainingData(
+                shards,
+                vocabularies.inputs.size,
+                token_flags(vocabularies.inputs.pieces) if hparams.deterministic_attention else None,
+                self._fingerprints(run),
+                vocabularies.splits() if hparams.subword_dropout else None,
+                vocabularies.target_size,
+            )
+            if self.auto_batch_size and not folder.has_run:
+                replicas = engine.replicas
+                hparams = engine.largest_batch(
+                    hparams,
+                    lambda tried, accumulate: new_model(data, tried, self.config, accumulate, replicas),
+                )
+                size, of_update = hparams.batch_size, hparams.effective_batch_size
+                note = f"batch_size=auto: {size:,} tokens on each device, {of_update:,} an update"
+                on_event(NoteEvent(note))
             config = self.config
             if config.warm_start:
                 config.warm_start.check(run.problem, hparams)

@@ -141,26 +141,34 @@ class ModelFolder:
             )
         folder = cls(path)
         folder.check_free()
-        if not folder.has_run:
-            return folder
+        folder.check_same(problem, hparams_set, hparams)
+        return folder
+
+    def check_same(self, problem: str, hparams_set: str, hparams: HParams) -> None:
+        """Checks that the run that the folder holds, if there is one, may go on with these.
+
+        Raises:
+            T2TError: it is of another problem, hparams set or model.
+        """
+        if not self.has_run:
+            return
         for what, old, new in (
-            ("problem", folder.run.problem, problem),
-            ("hparams set", folder.run.hparams_set, hparams_set),
+            ("problem", self.run.problem, problem),
+            ("hparams set", self.run.hparams_set, hparams_set),
         ):
             if old != new:
-                raise T2TError(f"{path} holds a run with {what} {old}, not {new}: {ANOTHER}")
+                raise T2TError(f"{self.path} holds a run with {what} {old}, not {new}: {ANOTHER}")
         for field in ("freeze", "lora_rank", "optimizer"):  # which determine what an optimizer has moments of
-            old, new = getattr(folder.hparams, field), getattr(hparams, field)
+            old, new = getattr(self.hparams, field), getattr(hparams, field)
             if old != new:
                 raise T2TError(
-                    f"{path} holds a run with {field}={old!r}, not {new!r}: {ANOTHER} and "
-                    f"--warm_start_from={path}"
+                    f"{self.path} holds a run with {field}={old!r}, not {new!r}: {ANOTHER} and "
+                    f"--warm_start_from={self.path}"
                 )
-        known = folder.hparams.architecture()
+        known = self.hparams.architecture()
         for field, new in hparams.architecture().items():
             if known[field] != new:
-                raise T2TError(f"{path} holds a model with {field}={known[field]}, not {new}: {ANOTHER}")
-        return folder
+                raise T2TError(f"{self.path} holds a model with {field}={known[field]}, not {new}: {ANOTHER}")
 
     @property
     def has_run(self) -> bool:

@@ -8,9 +8,7 @@ from t2t_revival import Experiment, RunConfig, T2TError, registry
 from t2t_revival.utils import forks
 
 
-def test_a_process_forked_from_one_that_computes_does_not_train(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_forked_process_does_not_train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(forks, "_was_in_use", True)
     problem, hparams = registry.problem("translate_ende", data_source="sample"), registry.hparams("tiny")
     problem.generate_data(tmp_path / "data")
