@@ -70,7 +70,7 @@ class TrainingOptimizer(OwnUpdate):
         super().__init__(learning_rate=learning_rate, **options)
         refused = (self.clipnorm, self.clipvalue, self.global_clipnorm, self.weight_decay)
         if self.use_ema or any(option is not None for option in refused):
-            raise ValueError(f"{type(self).__name__} takes no clipping, no weight_decay and no use_ema")
+            raise T2TError(f"{type(self).__name__} takes no clipping, no weight_decay and no use_ema")
         self.ema_decay, self.scales_loss = ema_decay, scales_loss
         self.moments: list[Any] = []
         self._averages: list[Any] = []
@@ -181,8 +181,8 @@ def make_optimizer(hparams: HParams, accumulate: int = 1, scales_loss: bool = Fa
         scales_loss: whether the loss is scaled, for a model that computes in float16.
 
     Raises:
-        T2TError: the optimizer is unknown, or not one of Keras's; and as `Schedule`.
-        ValueError: it is one that clips gradients, decays weights or averages them.
+        T2TError: the optimizer is unknown, is not one of Keras's, or clips gradients, decays weights or
+            averages them; and as `Schedule`.
     """
     plain = registration.optimizer(hparams.optimizer)(hparams)
     if not isinstance(plain, keras.optimizers.Optimizer):

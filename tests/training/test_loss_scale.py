@@ -79,7 +79,7 @@ def test_the_scale_is_at_least_1_and_grows_again(
 
 
 def test_what_keras_adam_has_besides_is_refused() -> None:
-    with pytest.raises(ValueError, match="takes no clipping"):
+    with pytest.raises(T2TError, match="takes no clipping"):
         Adam(clipnorm=1.0)
 
 
