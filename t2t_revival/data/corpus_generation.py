@@ -39,6 +39,7 @@ from t2t_revival.data.records import fault, remove_temporary
 from t2t_revival.data.statistical_alignment import align_corpus, check_installed
 from t2t_revival.data.vocabulary import TextEncoder
 from t2t_revival.data.vocabulary.text_encoder import fingerprint
+from t2t_revival.data.word_alignment import checked_lines
 from t2t_revival.data.workers import Folders, ShardMaker, ShardRunner, ShardTask
 from t2t_revival.errors import T2TError
 from t2t_revival.utils import checked_json
@@ -236,8 +237,10 @@ class CorpusGeneration:
             if lines is None:
                 sides = (row[:2] for row in self.source.rows(TRAIN, 0, pairs))
                 lines = align_corpus(sides, self._folders.work)
+            sides = (row[:2] for row in self.source.rows(TRAIN, 0, pairs))
+            checked = checked_lines(lines, sides, f"{self.source_name}: alignments of train")
             with atomic_write(self._alignments_file) as file:
-                file.writelines(f"{line}\n".encode() for line in lines)
+                file.writelines(f"{line}\n".encode() for line in checked)
 
     def make_missing_shards(self, vocabularies: Sequence[Path], shard_runner: ShardRunner) -> None:
         """Makes the shards that are missing or faulty."""

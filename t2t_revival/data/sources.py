@@ -18,7 +18,7 @@ from t2t_revival import sample_corpus
 from t2t_revival.data.base_source import SPLITS, TRAIN, Row, Source, choices_for
 from t2t_revival.data.indexed_file import IndexedFile, index_text, plain_or_packed, text_lines, unpack
 from t2t_revival.data.library_sources import HuggingFaceSource, TfdsSource
-from t2t_revival.data.word_alignment import check_links, format_pharaoh, parse_pharaoh
+from t2t_revival.data.word_alignment import checked_lines, format_pharaoh, parse_pharaoh
 from t2t_revival.errors import T2TError
 
 
@@ -152,12 +152,8 @@ class FolderSource(Source):
         found = {split: index for split, index in indexes.items() if index is not None}
         for split, index in found.items():
             pairs = self.pairs(split, 0, index.lines)
-            lines = text_lines(index, 0, index.lines)
-            for number, (line, pair) in enumerate(zip(lines, pairs, strict=True), start=1):
-                try:
-                    check_links(parse_pharaoh(line).possible, *pair)
-                except T2TError as error:
-                    raise T2TError(f"{self._file(split, 'align')}, line {number}: {error}") from error
+            for _ in checked_lines(text_lines(index, 0, index.lines), pairs, str(self._file(split, "align"))):
+                pass
         return found
 
     def _beside(self, split: str, name: str) -> IndexedFile | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from t2t_revival.data.vocabulary.spans import (
@@ -66,6 +66,20 @@ def check_links(links: Iterable[Link], source: str, target: str) -> None:
         for word, count, side in zip(link, counts, ("source", "target"), strict=True):
             if word >= count:
                 raise T2TError(f"link {link[0]}-{link[1]}: the {side} has {count} words, counted from 0")
+
+
+def checked_lines(lines: Iterable[str], pairs: Iterable[tuple[str, str]], where: str) -> Iterator[str]:
+    """Yields the alignments of pairs, one a line, each checked; errors begin with `where`.
+
+    Raises:
+        T2TError: something in a line is no link, or the pair lacks a word of it.
+    """
+    for number, (line, pair) in enumerate(zip(lines, pairs, strict=True), start=1):
+        try:
+            check_links(parse_pharaoh(line).possible, *pair)
+        except T2TError as error:
+            raise T2TError(f"{where}, line {number}: {error}") from error
+        yield line
 
 
 def format_pharaoh(links: Iterable[Link]) -> str:

@@ -104,9 +104,8 @@ def test_every_flipped_bit_is_found_or_harmless(tmp_path: Path) -> None:
 def test_a_truncated_file_is_named(tmp_path: Path, keep: int) -> None:
     path = write(tmp_path, 1)
     path.write_bytes(path.read_bytes()[:keep])
-    with pytest.raises(T2TError, match="corrupt") as caught:
+    with pytest.raises(T2TError, match=f"{path}: corrupt checkpoint"):
         checkpoints.load(path)
-    assert str(path) in str(caught.value)
 
 
 def test_a_file_that_numpy_wrote_needs_no_checksums(tmp_path: Path) -> None:

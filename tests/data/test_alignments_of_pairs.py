@@ -5,7 +5,7 @@ import pickle
 
 import pytest
 
-from t2t_revival import T2TError, sample_corpus
+from t2t_revival import T2TError, registry, sample_corpus
 from t2t_revival.data.sources import source
 from t2t_revival.data.word_alignment import check_links, parse_pharaoh
 from tests.support.line_corpus import opened, write_corpus
@@ -37,8 +37,7 @@ def test_without_files_there_are_none(corpus):
     align(corpus, [LINE] * 5, "dev")
     align(corpus, [LINE], "test")  # without a test split
     found = opened(corpus)
-    assert found.alignments("train", 0, 30) is None
-    assert found.alignments("test", 0, 1) is None
+    assert found.alignments("train", 0, 30) is found.alignments("test", 0, 1) is None
     assert found.alignments("dev", 0, 5) is not None
 
 
@@ -65,6 +64,13 @@ def test_faulty_files_are_named(corpus, split, lines, fault):
     align(corpus, lines, split)
     with pytest.raises(T2TError, match=fault):
         opened(corpus).alignments("train", 0, 1)
+
+
+def test_those_of_any_source_are_checked(corpus, tmp_path, monkeypatch):
+    monkeypatch.setattr(type(opened(corpus)), "alignments", lambda *place: iter(["0-0", "7-0"] * 15))
+    problem = registry.problem("translate_ende", data_source=str(corpus), make_alignments=True)
+    with pytest.raises(T2TError, match="alignments of train, line 2: link 7-0: the source has 7 words"):
+        problem.generate_data(tmp_path)
 
 
 @pytest.mark.parametrize(("languages", "file", "step"), [("en de", "en-de", 1), ("fr en", "en-fr", -1)])

@@ -167,10 +167,7 @@ def test_ctrl_c_ends_the_work_and_the_rest_is_made_afterwards(
     ("error", "message"),
     [
         (T2TError("x.en, line 3: not UTF-8"), r"^x\.en, line 3: not UTF-8$"),
-        (
-            FileNotFoundError(2, "No such file", "/no/x.en"),
-            "cannot find /no/x.en: .* shared by all workers",
-        ),
+        (FileNotFoundError(2, "No such file", "/no/x.en"), "cannot find /no/x.en: .* shared by all workers"),
         (RuntimeError("a bug"), "^--runner=.*a bug.*start again to resume$"),
     ],
 )

@@ -105,9 +105,7 @@ def test_crossing_of_sentences() -> None:
 
 
 def test_corpus_figures_are_of_sums_not_means() -> None:
-    short = Tree.fromstring("(S (N a))")
-    other = Tree.fromstring("(X (N a))")
-    dog = Tree.fromstring(DOG)
+    short, other, dog = map(Tree.fromstring, ("(S (N a))", "(X (N a))", DOG))
     assert score_corpus([short, dog], [other, dog]).overall.f1 == pytest.approx(100 * 6 / 7, abs=1e-9)
 
 
