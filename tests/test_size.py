@@ -20,10 +20,10 @@ from tests.test_import_direction import upward_imports
 
 LONGEST = "lines of the longest file"
 LIMITS = {
-    "lines of the package": 45_950,
-    "lines of the core": 44_061,  # all but addons/ and reproduction/
-    "lines of code": 25_828,  # no docstring, blank, comment, import
-    "lines of tests": 38_233,
+    "lines of the package": 45_949,
+    "lines of the core": 44_060,  # all but addons/ and reproduction/
+    "lines of code": 25_820,  # no docstring, blank, comment, import
+    "lines of tests": 38_231,
     LONGEST: 500,
     "files": 325,
     "private functions called once": 594,

@@ -113,11 +113,7 @@ def _warm_start(flags: TrainerFlags) -> WarmStart | None:
 
 
 def _run(
-    flags: TrainerFlags,
-    data: Data,
-    hparams: HParams,
-    output_dir: Path,
-    warm_start: WarmStart | None,
+    flags: TrainerFlags, data: Data, hparams: HParams, output_dir: Path, warm_start: WarmStart | None
 ) -> int:
     """Trains; returns the exit status."""
     from t2t_revival.experiment import Experiment

@@ -176,9 +176,7 @@ def sample_lines(
     for region in range(regions):
         budget = characters // regions
         start, stop = region * pairs // regions, (region + 1) * pairs // regions
-        for row in (
-            filter(is_kept, rows.rows(TRAIN, start, stop)) if is_kept else rows.rows(TRAIN, start, stop)
-        ):
+        for row in filter(is_kept, rows.rows(TRAIN, start, stop)):
             lines = row[:2][side.value]
             budget -= sum(map(len, lines))
             if budget < 0:

@@ -21,11 +21,7 @@ from typing import TYPE_CHECKING, Any
 from t2t_revival.checkpoints import directory
 from t2t_revival.checkpoints.best import best_value, list_best
 from t2t_revival.checkpoints.directory import AVERAGED, BEST, Checkpoint
-from t2t_revival.checkpoints.file import (
-    CheckpointNotFoundError,
-    CorruptCheckpointError,
-    fingerprint,
-)
+from t2t_revival.checkpoints.file import CheckpointNotFoundError, CorruptCheckpointError, fingerprint
 from t2t_revival.checkpoints.selection import NAMES, NEWEST, candidates, select_checkpoint
 from t2t_revival.curve_files import DEV, Scores, read_curve
 from t2t_revival.errors import T2TError
@@ -217,11 +213,7 @@ def _evaluation(cells: dict[str, str]) -> Evaluation:
 
 
 def evaluation_settings(
-    folder: ModelFolder,
-    data: Data,
-    split: str,
-    decoded_sentences: int,
-    engine: str = "",
+    folder: ModelFolder, data: Data, split: str, decoded_sentences: int, engine: str = ""
 ) -> str:
     """Fingerprints everything that scores depend on besides the weights.
 

@@ -234,9 +234,7 @@ class Monitor:
         """Keeps the best checkpoints; returns whether the last one is the best, and by which score."""
         self.wait()
         config, step = self._config, self._progress.step
-        score = config.best_score
-        if score == AUTO:
-            score = main_score(self.scores)
+        score = main_score(self.scores) if config.best_score == AUTO else config.best_score
         self._measured("best_metric", score)
         rows = comparable_rows(config.output_dir, DEV, score, self._labels[DEV])
         values = {int(row["step"]): row[score] for row in rows} | {step: float(cell(self.scores[score]))}
