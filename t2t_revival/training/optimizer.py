@@ -70,7 +70,7 @@ class TrainingOptimizer(OwnUpdate):
         super().__init__(learning_rate=learning_rate, **options)
         refused = (self.clipnorm, self.clipvalue, self.global_clipnorm, self.weight_decay)
         if self.use_ema or any(option is not None for option in refused):
-            raise T2TError(f"{type(self).__name__} takes no clipping, no weight_decay and no use_ema")
+            raise T2TError(f"{type(self).__name__} takes no clipping, weight_decay and use_ema: set none")
         self.ema_decay, self.scales_loss = ema_decay, scales_loss
         self.moments: list[Any] = []
         self._averages: list[Any] = []
