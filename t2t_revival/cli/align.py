@@ -1,8 +1,20 @@
-"""`t2t-align`: which words of given targets translate which words of their sources."""
+"""`t2t-align`: which words of given targets translate which words of their sources.
+
+t2t-align --output_dir=DIR --choose_heads [--source=FILE --target=FILE --gold=FILE]
+t2t-align --output_dir=DIR --source=FILE --target=FILE [--align_to_file=FILE] [--gold=FILE]
+
+Aligns words: of each pair of lines, a line "0-0 1-2 ..." has the source word and the target word of each
+link, counted from 0, in Pharaoh's format. Words are what stands between white space. With --gold, the
+alignment error rate is printed; its links may be possible, 1?2, instead of sure, 1-2.
+
+--choose_heads finds the heads of the decoder's attention that align the dev split, or the given pairs, best,
+and writes them to output_dir/alignment.json. Where there is no such file, that is done by the dev split when
+a command first aligns words, unless the model was trained with guided_alignment_weight. Without --gold the
+heads are compared with translations of pieces that are learned from the training pairs (IBM model 1).
+"""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -42,19 +54,6 @@ if TYPE_CHECKING:
     from t2t_revival.data.records import SplitData
     from t2t_revival.decoding.translator import Translator
 
-USAGE = """
-t2t-align --output_dir=DIR --choose_heads [--source=FILE --target=FILE --gold=FILE]
-t2t-align --output_dir=DIR --source=FILE --target=FILE [--align_to_file=FILE] [--gold=FILE]
-
-Aligns words: of each pair of lines, a line "0-0 1-2 ..." has the source word and the target word of each
-link, counted from 0, in Pharaoh's format. Words are what stands between white space. With --gold, the
-alignment error rate is printed; its links may be possible, 1?2, instead of sure, 1-2.
-
---choose_heads finds the heads of the decoder's attention that align the dev split, or the given pairs, best,
-and writes them to output_dir/alignment.json. Where there is no such file, that is done by the dev split when
-a command first aligns words, unless the model was trained with guided_alignment_weight. Without --gold the
-heads are compared with translations of pieces that are learned from the training pairs (IBM model 1).
-"""
 Pairs = list[tuple[str, str]]
 
 
@@ -178,7 +177,4 @@ def _write(flags: AlignFlags, folder: ModelFolder, pairs: Pairs, gold: Sequence[
         )
 
 
-main = Command(AlignFlags, USAGE, _align)
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = Command(AlignFlags, _align, __doc__)

@@ -1,8 +1,14 @@
-"""`t2t-attention`: draws the attention of a trained model."""
+"""`t2t-attention`: draws the attention of a trained model.
+
+t2t-attention --output_dir=RUN --input="The dog sleeps because it is tired."
+
+Shows the tokens that a trained model attends to, as figures 3 to 5 of the paper: decodes a sentence, or
+reads its --target, and writes a page for a browser, where layers and heads can be chosen, or a picture, or
+both. The page needs neither other files nor a network.
+"""
 
 from __future__ import annotations
 
-import sys
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,13 +27,6 @@ from t2t_revival.visualization.attention import compute_attention
 from t2t_revival.visualization.attention_page import page as html_page
 from t2t_revival.visualization.attention_picture import draw
 
-USAGE = """
-t2t-attention --output_dir=RUN --input="The dog sleeps because it is tired."
-
-Shows the tokens that a trained model attends to, as figures 3 to 5 of the paper: decodes a sentence, or
-reads its --target, and writes a page for a browser, where layers and heads can be chosen, or a picture, or
-both. The page needs neither other files nor a network.
-"""
 PAGE_NAME = "attention.html"
 
 
@@ -98,7 +97,4 @@ def _draw(
         print(f"page       {page}\nnext: open it in a browser: {page.resolve().as_uri()}")
 
 
-main = Command(AttentionFlags, USAGE, _attention)
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = Command(AttentionFlags, _attention, __doc__)

@@ -1,8 +1,17 @@
-"""`t2t-back-translate`: makes a corpus of monolingual text with a model of the other direction."""
+"""`t2t-back-translate`: makes a corpus of monolingual text with a model of the other direction.
+
+t2t-back-translate --model_dir=DIR --mono=FILE[,FILE...] --corpus_dir=DIR [--method=beam|sampling|noised]
+
+Translates text that has no translation, and writes a corpus for a model of the other direction: with a model
+from German to English and German text, corpus_dir/train.en has the model's outputs and train.de the text.
+After an interruption, even kill -9, the same command resumes.
+
+With --decode_shards, several processes or machines share the text, each with its own --worker_id; the one
+that finishes last writes the corpus.
+"""
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -28,16 +37,6 @@ from t2t_revival.decoding.trained_models import TrainedModel, load_translator
 from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.model_folder import ModelFolder, Run
 
-USAGE = """
-t2t-back-translate --model_dir=DIR --mono=FILE[,FILE...] --corpus_dir=DIR [--method=beam|sampling|noised]
-
-Translates text that has no translation, and writes a corpus for a model of the other direction: with a model
-from German to English and German text, corpus_dir/train.en has the model's outputs and train.de the text.
-After an interruption, even kill -9, the same command resumes.
-
-With --decode_shards, several processes or machines share the text, each with its own --worker_id; the one
-that finishes last writes the corpus.
-"""
 METHODS = BEAM, SAMPLING, NOISED = "beam", "sampling", "noised"
 
 
@@ -177,7 +176,4 @@ def _next(flags: BackTranslateFlags, corpus: BackTranslation) -> CommandLine:
     )
 
 
-main = Command(BackTranslateFlags, USAGE, _back_translate)
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = Command(BackTranslateFlags, _back_translate, __doc__)

@@ -1,9 +1,26 @@
-"""`t2t-decoder`: translates a file, a split, or typed lines, and scores given targets."""
+"""`t2t-decoder`: translates a file, a split, or typed lines, and scores given targets.
+
+t2t-decoder --problem=translate_ende --hparams_set=base --decode_from_file=in.en --decode_to_file=out.de
+
+Decodes a file, or lines that are typed (--decode_interactive), or else the dev or test split, with its BLEU
+or F1. Each line of input has one line of output, in the same order. Unfinished output is in FILE.part; after
+an interruption, even kill -9, the same command resumes.
+
+With --decode_hparams="return_beams=True" a line holds beam_size outputs, best first, joined by tabs; outputs
+that the search did not finish are empty, and a blank line stays blank. With write_beam_scores=True each
+output is followed by a tab and its score (-inf for the empty ones); with sampling_method=random outputs are
+sampled from the model. Parsing reads sentences as people write them, or, with
+--decode_hparams="tokenized=True", with spaces between words. --score_file=FILE decodes nothing: it computes
+the log-probability of each target in a file of source, tab, target.
+
+--decode_hparams="alignments=pharaoh" writes after each output which of its words translates which of the
+source, 0-0 1-2; --output_format=jsonl writes objects, with token_scores=True and alternatives=5 also how
+likely each token is, and what else was.
+"""
 
 from __future__ import annotations
 
 import shlex
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import combinations, product
@@ -49,24 +66,6 @@ from t2t_revival.utils.files import is_special
 if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator
 
-USAGE = """
-t2t-decoder --problem=translate_ende --hparams_set=base --decode_from_file=in.en --decode_to_file=out.de
-
-Decodes a file, or lines that are typed (--decode_interactive), or else the dev or test split, with its BLEU
-or F1. Each line of input has one line of output, in the same order. Unfinished output is in FILE.part; after
-an interruption, even kill -9, the same command resumes.
-
-With --decode_hparams="return_beams=True" a line holds beam_size outputs, best first, joined by tabs; outputs
-that the search did not finish are empty, and a blank line stays blank. With write_beam_scores=True each
-output is followed by a tab and its score (-inf for the empty ones); with sampling_method=random outputs are
-sampled from the model. Parsing reads sentences as people write them, or, with
---decode_hparams="tokenized=True", with spaces between words. --score_file=FILE decodes nothing: it computes
-the log-probability of each target in a file of source, tab, target.
-
---decode_hparams="alignments=pharaoh" writes after each output which of its words translates which of the
-source, 0-0 1-2; --output_format=jsonl writes objects, with token_scores=True and alternatives=5 also how
-likely each token is, and what else was.
-"""
 INPUTS = ("decode_from_file", "decode_interactive", "score_file")
 
 
@@ -339,7 +338,4 @@ def _score_file(flags: DecoderFlags, load: Callable[[], Translator]) -> None:
             say(f"next: {shlex.join(['paste', str(path), str(pairs_file)])} | sort -g | head")
 
 
-main = Command(DecoderFlags, USAGE, _decoder)
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = Command(DecoderFlags, _decoder, __doc__)

@@ -1,8 +1,21 @@
-"""`t2t-distill`: trains a student on its teacher's outputs, and compares the two."""
+"""`t2t-distill`: trains a student on its teacher's outputs, and compares the two.
+
+t2t-distill --teacher=DIR[,DIR...] --hparams_set=student_tiny [--output_dir=DIR] [--nearest]
+            [--original_targets] [--monolingual=FILE,...]
+t2t-distill --teacher=DIR[,DIR...] --distilled_dir=DIR --decode_shards=4 --worker_id=0 [--nearest]
+            [--monolingual=FILE,...]
+
+Decodes the training sources, and further text, with a teacher; trains a student on the outputs with
+t2t-trainer; averages its last checkpoints; and writes a table of the two models' quality, speed and size to
+output_dir/distillation.md. Steps that are complete are skipped: after an interruption, even kill -9, the same
+command resumes.
+
+With --worker_id it only decodes one worker's share of the text. When all workers are done, the command
+without it does the rest.
+"""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -39,20 +52,6 @@ from t2t_revival.problems.problem import TRAIN
 from t2t_revival.utils import checked_json
 from t2t_revival.utils.files import atomic_write, writing
 
-USAGE = """
-t2t-distill --teacher=DIR[,DIR...] --hparams_set=student_tiny [--output_dir=DIR] [--nearest]
-            [--original_targets] [--monolingual=FILE,...]
-t2t-distill --teacher=DIR[,DIR...] --distilled_dir=DIR --decode_shards=4 --worker_id=0 [--nearest]
-            [--monolingual=FILE,...]
-
-Decodes the training sources, and further text, with a teacher; trains a student on the outputs with
-t2t-trainer; averages its last checkpoints; and writes a table of the two models' quality, speed and size to
-output_dir/distillation.md. Steps that are complete are skipped: after an interruption, even kill -9, the same
-command resumes.
-
-With --worker_id it only decodes one worker's share of the text. When all workers are done, the command
-without it does the rest.
-"""
 REPORT = "distillation"
 DECODING = (
     "teacher",
@@ -265,7 +264,4 @@ def _compare(flags: DistillFlags, outputs: TeacherOutputs, student: TrainedModel
     print(f"table    {path.with_suffix('.md')}\ndata     {path}")
 
 
-main = Command(DistillFlags, USAGE, _distill)
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = Command(DistillFlags, _distill, __doc__)

@@ -1,8 +1,15 @@
-"""`t2t-parseval`: scores a file of predicted trees against a file of gold trees."""
+"""`t2t-parseval`: scores a file of predicted trees against a file of gold trees.
+
+t2t-parseval --gold=FILE --predicted=FILE
+
+Prints labelled F1, precision and recall of brackets, exact match and crossing brackets, as EVALB
+computes them with COLLINS.prm: of all sentences, of those of at most 40 words, and by length.
+Punctuation is recognised by the gold trees' tags; predicted trees need no tags. Sentences without a parse,
+as "(())", "()" or a blank line, count in no measure, as in EVALB; their number is printed.
+"""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
@@ -23,14 +30,6 @@ if TYPE_CHECKING:
     NumberedTrees = list[tuple[int, Tree]]  # each with the line on which it begins
     Sentences = list[tuple[int, Tree | None]]  # likewise
 
-USAGE = """
-t2t-parseval --gold=FILE --predicted=FILE
-
-Prints labelled F1, precision and recall of brackets, exact match and crossing brackets, as EVALB
-computes them with COLLINS.prm: of all sentences, of those of at most 40 words, and by length.
-Punctuation is recognised by the gold trees' tags; predicted trees need no tags. Sentences without a parse,
-as "(())", "()" or a blank line, count in no measure, as in EVALB; their number is printed.
-"""
 COLUMNS: dict[str, Callable[[BracketCounts], float]] = {  # by title
     "    F1": lambda counts: counts.f1,
     "precision": lambda counts: counts.precision,
@@ -120,7 +119,4 @@ def _print_table(result: Parseval) -> None:
         print(f"sentences without a tree, not counted, as in EVALB: {errors} (F1 if they were: {f1:.2f})")
 
 
-main = Command(ParsevalFlags, USAGE, _parseval)
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = Command(ParsevalFlags, _parseval, __doc__)

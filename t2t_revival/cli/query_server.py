@@ -1,8 +1,19 @@
-"""`t2t-query-server`: translates by a running TensorFlow Serving, or by an exported folder."""
+"""`t2t-query-server`: translates by a running TensorFlow Serving, or by an exported folder.
+
+t2t-query-server --server=localhost:8500 --servable_name=translate_ende --decode_from_file=in.en
+
+Translates with a running TensorFlow Serving, over gRPC (host:port) or REST (http://host:port), or with
+--saved_model=DIR a folder that t2t-exporter wrote: a file, one text (--inputs_once), or else lines that are
+typed (Ctrl-D ends). Each line of input has one line of output, written as by t2t-decoder. After an
+interruption the same command resumes; it relies on the server to have the same model still. With
+--problem=parse_wsj, sentences are split into words before they are sent, and outputs become trees.
+
+--terminology=FILE and --input_format=jsonl, with "constraints", "avoid" and "terms", are those of
+t2t-decoder; the model needs the signature translate_with_constraints, which exports of text have.
+"""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -42,18 +53,6 @@ from t2t_revival.serving.served_translator import ServedOptions, ServedTranslato
 if TYPE_CHECKING:
     from t2t_revival.decoding.lexical_constraints import LineConstraints
 
-USAGE = """
-t2t-query-server --server=localhost:8500 --servable_name=translate_ende --decode_from_file=in.en
-
-Translates with a running TensorFlow Serving, over gRPC (host:port) or REST (http://host:port), or with
---saved_model=DIR a folder that t2t-exporter wrote: a file, one text (--inputs_once), or else lines that are
-typed (Ctrl-D ends). Each line of input has one line of output, written as by t2t-decoder. After an
-interruption the same command resumes; it relies on the server to have the same model still. With
---problem=parse_wsj, sentences are split into words before they are sent, and outputs become trees.
-
---terminology=FILE and --input_format=jsonl, with "constraints", "avoid" and "terms", are those of
-t2t-decoder; the model needs the signature translate_with_constraints, which exports of text have.
-"""
 DAY = 86_400  # seconds
 
 
@@ -215,7 +214,4 @@ def _translate(flags: QueryFlags, options: ServedOptions, draw: Draw | None) -> 
         say(f"outputs  {path}")
 
 
-main = Command(QueryFlags, USAGE, _query_server)
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = Command(QueryFlags, _query_server, __doc__)

@@ -1,9 +1,19 @@
-"""`t2t-reproduce`: reproduces the paper's tables and figures."""
+"""`t2t-reproduce`: reproduces the paper's tables and figures.
+
+t2t-reproduce --table=3 --scale=cpu --data_source=FOLDER [--output_dir=DIR]
+t2t-reproduce --table=1|2|3|4 --figure=3|4|5 [--scale=paper|cpu]
+
+Trains the missing models of a table or figure by this project's other commands, which are printed, and writes
+the results beside the paper's own numbers: Markdown, CSV and PNG, in output_dir. Ctrl-C saves and stops; the
+same command resumes, and finished models are kept.
+
+--scale=paper trains the paper's models on WMT14, which takes days on several GPUs; --scale=cpu trains
+models of the same proportions, each in minutes on two CPU cores.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,17 +34,6 @@ from t2t_revival.utils.files import check_writable
 
 Maker = Callable[[Runs, "ReproduceFlags"], None]
 SETTINGS = "settings.json"  # of all trainings of a folder
-USAGE = """
-t2t-reproduce --table=3 --scale=cpu --data_source=FOLDER [--output_dir=DIR]
-t2t-reproduce --table=1|2|3|4 --figure=3|4|5 [--scale=paper|cpu]
-
-Trains the missing models of a table or figure by this project's other commands, which are printed, and writes
-the results beside the paper's own numbers: Markdown, CSV and PNG, in output_dir. Ctrl-C saves and stops; the
-same command resumes, and finished models are kept.
-
---scale=paper trains the paper's models on WMT14, which takes days on several GPUs; --scale=cpu trains
-models of the same proportions, each in minutes on two CPU cores.
-"""
 PAIRS = "a folder with train.en train.de dev.en dev.de (and .fr for French), or sample"
 TREES = "a treebank's folder, or sample"
 OWN_FLAGS = {  # of one table only
@@ -224,7 +223,4 @@ MAKERS: dict[str, Maker] = {
 }
 
 
-main = Command(ReproduceFlags, USAGE, _reproduce)
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = Command(ReproduceFlags, _reproduce, __doc__)

@@ -1,8 +1,19 @@
-"""`t2t-rerank`: chooses among a model's outputs by the scores of other models, with tuned weights."""
+"""`t2t-rerank`: chooses among a model's outputs by the scores of other models, with tuned weights.
+
+t2t-rerank --tune --nbest=dev.nbest --source=dev.en --reference=dev.de --scorers=DIR1,DIR2
+t2t-rerank --nbest=test.nbest --source=test.en --scorers=DIR1,DIR2 --output_file=test.de
+
+Of the outputs of each line, writes the best one by a weighted sum of the first model's score, of each
+scorer's log-probability per token, and of the length. The n-best lists are those of t2t-decoder
+--decode_hparams="return_beams=True,write_beam_scores=True". Scorers are models of the same languages, with
+any vocabulary: of the same direction, of the other one (--problem=PROBLEM_rev), which score the source given
+the output, or right to left (--hparams=reverse_target=True).
+
+--tune searches for the weights with the largest BLEU, and writes them to --weights_file.
+"""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,19 +47,6 @@ from t2t_revival.evaluation.nbest import NBest
 from t2t_revival.evaluation.reranking import RescoringModel
 from t2t_revival.metrics.bleu import CorpusScore, chrf_score, sacrebleu_score
 from t2t_revival.utils.files import check_writable, is_special
-
-USAGE = """
-t2t-rerank --tune --nbest=dev.nbest --source=dev.en --reference=dev.de --scorers=DIR1,DIR2
-t2t-rerank --nbest=test.nbest --source=test.en --scorers=DIR1,DIR2 --output_file=test.de
-
-Of the outputs of each line, writes the best one by a weighted sum of the first model's score, of each
-scorer's log-probability per token, and of the length. The n-best lists are those of t2t-decoder
---decode_hparams="return_beams=True,write_beam_scores=True". Scorers are models of the same languages, with
-any vocabulary: of the same direction, of the other one (--problem=PROBLEM_rev), which score the source given
-the output, or right to left (--hparams=reverse_target=True).
-
---tune searches for the weights with the largest BLEU, and writes them to --weights_file.
-"""
 
 
 @dataclass(frozen=True)
@@ -250,7 +248,4 @@ def _write(flags: RerankFlags, outputs: list[str], models: Sequence[RescoringMod
         say(f"next: {scoring}")
 
 
-main = Command(RerankFlags, USAGE, _rerank)
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = Command(RerankFlags, _rerank, __doc__)

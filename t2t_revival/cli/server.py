@@ -1,11 +1,20 @@
-"""`t2t-server`: serves trained models over HTTP."""
+"""`t2t-server`: serves trained models over HTTP.
+
+t2t-server --output_dir=DIR
+t2t-server --saved_model=EXPORT_DIR
+t2t-server --config=models.yaml
+
+Serves trained models over HTTP: TensorFlow Serving's REST API under /v1/models, and /translate for plain
+texts. The port opens at once; models are loaded then, requests wait for theirs, and /readyz tells when all
+answer. An export_dir is watched: new versions take over without a pause. Ctrl-C, SIGTERM or SIGHUP ends the
+server when the requests that it has are answered.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
 import socket
-import sys
 import tempfile
 import threading
 from contextlib import ExitStack
@@ -35,16 +44,6 @@ if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator
     from t2t_revival.server.versions import ServedModel
 
-USAGE = """
-t2t-server --output_dir=DIR
-t2t-server --saved_model=EXPORT_DIR
-t2t-server --config=models.yaml
-
-Serves trained models over HTTP: TensorFlow Serving's REST API under /v1/models, and /translate for plain
-texts. The port opens at once; models are loaded then, requests wait for theirs, and /readyz tells when all
-answer. An export_dir is watched: new versions take over without a pause. Ctrl-C, SIGTERM or SIGHUP ends the
-server when the requests that it has are answered.
-"""
 NEEDED = ("fastapi", "uvicorn", "prometheus_client")
 LOCAL = ("127.0.0.1", "localhost", "::1")
 MEBIBYTE = 2**20
@@ -312,7 +311,4 @@ class _Server(Command[ServerFlags]):
         return status
 
 
-main = _Server(ServerFlags, USAGE, _serve)
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = _Server(ServerFlags, _serve, __doc__)

@@ -1,8 +1,15 @@
-"""`t2t-shortlist`: learns from the training pairs which pieces may translate which."""
+"""`t2t-shortlist`: learns from the training pairs which pieces may translate which.
+
+t2t-shortlist --problem=translate_ende --hparams_set=small [--output_dir=DIR] [--data_dir=DIR]
+
+Learns the most probable translations of each piece of the vocabulary from the training pairs (IBM model 1),
+and writes them to output_dir/shortlist.npz. With --decode_hparams="shortlist=on", the model then computes the
+scores of a batch's possible translations only, instead of the whole vocabulary's; with shortlist=by_line,
+only those of the line itself count, so that its output does not depend on the batch.
+"""
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 
 from t2t_revival.cli.support import tensorflow_setup
@@ -15,15 +22,6 @@ from t2t_revival.errors import CommandLine
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.problems.problem import DEV, TRAIN, Data
 from t2t_revival.utils.files import check_writable
-
-USAGE = """
-t2t-shortlist --problem=translate_ende --hparams_set=small [--output_dir=DIR] [--data_dir=DIR]
-
-Learns the most probable translations of each piece of the vocabulary from the training pairs (IBM model 1),
-and writes them to output_dir/shortlist.npz. With --decode_hparams="shortlist=on", the model then computes the
-scores of a batch's possible translations only, instead of the whole vocabulary's; with shortlist=by_line,
-only those of the line itself count, so that its output does not depend on the batch.
-"""
 
 
 @dataclass(frozen=True)
@@ -73,7 +71,4 @@ def _write(flags: ShortlistFlags, folder: ModelFolder, data: Data) -> None:
     print(f"next: {decoding}")
 
 
-main = Command(ShortlistFlags, USAGE, _learn)
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = Command(ShortlistFlags, _learn, __doc__)

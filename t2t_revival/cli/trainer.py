@@ -1,8 +1,14 @@
-"""`t2t-trainer`: trains a problem's model."""
+"""`t2t-trainer`: trains a problem's model.
+
+t2t-trainer --problem=translate_ende --hparams_set=big
+            [--data_source=FOLDER|sample|wmt14|tfds:NAME/CONFIG|hf:OWNER/NAME/CONFIG]
+
+Trains a problem's model; generates the problem's data first where it is missing. Ctrl-C (SIGINT), SIGTERM and
+SIGHUP save and stop; the same command resumes from there.
+"""
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -28,13 +34,6 @@ from t2t_revival.visualization.learning_curve import draw_learning_curve
 if TYPE_CHECKING:
     from t2t_revival.training.trainer import Result
 
-USAGE = """
-t2t-trainer --problem=translate_ende --hparams_set=big
-            [--data_source=FOLDER|sample|wmt14|tfds:NAME/CONFIG|hf:OWNER/NAME/CONFIG]
-
-Trains a problem's model; generates the problem's data first where it is missing. Ctrl-C (SIGINT), SIGTERM and
-SIGHUP save and stop; the same command resumes from there.
-"""
 EXIT_STATUS = {
     "SIGINT": command.EXIT_INTERRUPTED,
     "SIGTERM": command.EXIT_TERMINATED,
@@ -220,7 +219,4 @@ def _print_end(flags: TrainerFlags, output_dir: Path, result: Result) -> None:
         print(f"next: {CommandLine(following, **flags.named)}")
 
 
-main = Command(TrainerFlags, USAGE, _train)
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = Command(TrainerFlags, _train, __doc__)

@@ -1,8 +1,15 @@
-"""`t2t-translate-all`: translates a file with each checkpoint of a training."""
+"""`t2t-translate-all`: translates a file with each checkpoint of a training.
+
+t2t-translate-all --model_dir=DIR --source=FILE [--translations_dir=DIR/translations] [--wait_minutes=20]
+
+Translates a file with each checkpoint of a training, also while the training is running, or with each average
+of t2t-avg-all. The translation by the checkpoint of step 1000 goes to translations_dir/PROBLEM-1000, where
+t2t-bleu --translations_dir reads it; existing translations are kept. After an interruption, even kill -9, the
+same command resumes.
+"""
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -20,14 +27,6 @@ from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.model_folder import ModelFolder
 
-USAGE = """
-t2t-translate-all --model_dir=DIR --source=FILE [--translations_dir=DIR/translations] [--wait_minutes=20]
-
-Translates a file with each checkpoint of a training, also while the training is running, or with each average
-of t2t-avg-all. The translation by the checkpoint of step 1000 goes to translations_dir/PROBLEM-1000, where
-t2t-bleu --translations_dir reads it; existing translations are kept. After an interruption, even kill -9, the
-same command resumes.
-"""
 FOLDER = "translations"  # T2T's
 
 
@@ -105,7 +104,4 @@ def _translate(flags: TranslateFlags, model: ModelFolder, translations: Checkpoi
     return steps
 
 
-main = Command(TranslateFlags, USAGE, _translate_all)
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = Command(TranslateFlags, _translate_all, __doc__)

@@ -23,17 +23,28 @@ EXIT_STATUS = {KeyboardInterrupt: EXIT_INTERRUPTED, Terminated: EXIT_TERMINATED,
 
 @dataclass(frozen=True)
 class Command(Generic[F]):
-    """A command; a module's `main`, which setup.py names, is one.
+    """A command; a module's `main`, which setup.py names and with which the module ends, is one.
+
+    Where the module is the program, as by `python -m t2t_revival.cli.decoder`, the command runs at once.
 
     Attributes:
         flags: the class of the command's flags.
-        usage: printed by `--help` above the flags, whatever else is on the command line.
         run: called with the parsed flags; may return an exit status.
+        text: the module's docstring: a line for readers of the code, then the usage.
     """
 
     flags: type[F]
-    usage: str
     run: Callable[[F], int | None]
+    text: str
+
+    def __post_init__(self) -> None:
+        if self.run.__module__ == "__main__":
+            sys.exit(self())
+
+    @property
+    def usage(self) -> str:
+        """Printed by `--help` above the flags, whatever else is on the command line."""
+        return self.text.partition("\n\n")[2].strip()
 
     def __call__(self, argv: list[str] | None = None) -> int:
         """Parses the command line, runs the command and prints every failure as one line on stderr.
@@ -81,7 +92,7 @@ class Command(Generic[F]):
         status = None
         try:
             if wants_help:
-                print(f"{self.usage.strip()}\n\nFlags:\n{parser.describe()}")
+                print(f"{self.usage}\n\nFlags:\n{parser.describe()}")
             else:
                 status = self._work(parser.flags())
             out.flush()
