@@ -21,17 +21,10 @@ from typing import TYPE_CHECKING
 
 from t2t_revival.cli.support import tensorflow_setup
 from t2t_revival.cli.support.command import Command
-from t2t_revival.cli.support.flags import flag
+from t2t_revival.cli.support.flags import READ, WRITTEN, flag
 from t2t_revival.cli.support.messages import ProgressBar, say
 from t2t_revival.cli.support.run_flags import DECODE_HPARAMS, SPLIT_DIR, ModelFlags, decode_options
-from t2t_revival.cli.support.text_files import (
-    STANDARD_STREAM,
-    check_outputs,
-    named_files,
-    output_path,
-    output_to,
-    read_lines,
-)
+from t2t_revival.cli.support.text_files import check_outputs, output_path, output_to, read_lines
 from t2t_revival.data.word_alignment import (
     Alignment,
     Link,
@@ -65,10 +58,12 @@ class AlignFlags(ModelFlags):
     needs = (("source", "target"), ("target", "source"))
     decode_hparams: str = flag("", DECODE_HPARAMS)
     data_dir: str | None = flag(None, SPLIT_DIR)
-    source: str = flag("", "Source texts, one on each line; - is the standard input.")
-    target: str = flag("", "Target texts, as many.")
-    gold: str = flag("", "Gold alignments, as many.")
-    align_to_file: str = flag("", "File for the alignments; by default, or with -, the standard output.")
+    source: str = flag("", "Source texts, one on each line; - is the standard input.", file=READ)
+    target: str = flag("", "Target texts, as many.", file=READ)
+    gold: str = flag("", "Gold alignments, as many.", file=READ)
+    align_to_file: str = flag(
+        "", "File for the alignments; by default, or with -, the standard output.", file=WRITTEN
+    )
     choose_heads: bool = flag(False, "Choose the heads that align, instead of aligning.")
 
 
@@ -76,13 +71,7 @@ def _align(flags: AlignFlags) -> None:
     if not (flags.source or flags.choose_heads):
         raise T2TError("--source=FILE and --target=FILE are missing, or --choose_heads")
     folder = flags.open_model()
-    inputs = named_files(source=flags.source, target=flags.target, gold=flags.gold) | flags.model_files(
-        folder
-    )
-    outputs = named_files(align_to_file=flags.align_to_file) or (
-        {"": STANDARD_STREAM} if flags.source else {}
-    )
-    check_outputs(inputs, {} if flags.choose_heads else outputs)
+    check_outputs(flags.model_files(folder), flags.files(WRITTEN))
     if flags.choose_heads:
         check_writable(folder.path)
     pairs = _pairs(flags, folder)

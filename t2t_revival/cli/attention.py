@@ -15,10 +15,10 @@ from pathlib import Path
 
 from t2t_revival.cli.support import tensorflow_setup
 from t2t_revival.cli.support.command import Command
-from t2t_revival.cli.support.flags import flag
+from t2t_revival.cli.support.flags import WRITTEN, flag
 from t2t_revival.cli.support.messages import say
 from t2t_revival.cli.support.run_flags import ModelFlags, decode_options
-from t2t_revival.cli.support.text_files import check_outputs, named_files
+from t2t_revival.cli.support.text_files import check_outputs
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.model_folder import ModelFolder
@@ -40,8 +40,12 @@ class AttentionFlags(ModelFlags):
         None, "Its output, as the model writes it; by default the best that the model finds."
     )
     decode_hparams: str = flag("", "Changes to the decoding, such as beam_size=4,alpha=0.6.")
-    html: str = flag("", f"File for the page; without --html and --png, output_dir/{PAGE_NAME}.")
-    png: str = flag("", "File for the picture: each head of one layer, the last one without --layer.")
+    html: str = flag(
+        "", f"File for the page; without --html and --png, output_dir/{PAGE_NAME}.", file=WRITTEN
+    )
+    png: str = flag(
+        "", "File for the picture: each head of one layer, the last one without --layer.", file=WRITTEN
+    )
     kind: str | None = flag(
         None,
         "Attention to show: of the encoder over the input, of the decoder over its own output, or of the "
@@ -59,7 +63,7 @@ def _attention(flags: AttentionFlags) -> None:
         page = folder.path / PAGE_NAME
     if page == picture:
         raise T2TError(f"--html={page} and --png={picture} are the same file: give different names")
-    check_outputs(flags.model_files(folder), named_files(html=flags.html, png=flags.png))
+    check_outputs(flags.model_files(folder), flags.files(WRITTEN))
     options = decode_options(flags.decode_hparams, folder.run)
     if options.mbr or options.split_sentences or options.markup:
         raise T2TError("decode_hparams: mbr, split_sentences and markup are for t2t-decoder: leave them out")

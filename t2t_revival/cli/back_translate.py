@@ -32,8 +32,7 @@ from t2t_revival.cli.support.run_flags import (
 )
 from t2t_revival.cli.support.text_files import STANDARD_STREAM
 from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.decoding.shards import Shard
-from t2t_revival.decoding.trained_models import TrainedModel, load_translator
+from t2t_revival.decoding.trained_models import TrainedModel
 from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.model_folder import ModelFolder, Run
 
@@ -79,7 +78,10 @@ def _back_translate(flags: BackTranslateFlags) -> None:
     def decoded() -> BackTranslation:
         corpus = _corpus(flags, trained)
         if not (corpus.stored_counts() or corpus.are_complete()):
-            _decode(flags, corpus, shard)
+            translator = flags.engine.load_translator([corpus.model], corpus.options)
+            say(f"decoding {corpus.text.count:,} lines with {corpus.model.checkpoint.path}")
+            with ProgressBar("sentences") as bar:
+                corpus.decode(translator, shard, bar.update, say)
         return corpus
 
     corpus = taking_next(decoded, flags.checkpoint, warn_of_corruption)
@@ -143,22 +145,6 @@ def _noise(flags: BackTranslateFlags) -> WordNoise | None:
         return WordNoise.parse(flags.noise)
     except T2TError as error:
         raise T2TError(f"--noise: {error}") from error
-
-
-def _decode(flags: BackTranslateFlags, corpus: BackTranslation, shard: Shard) -> None:
-    """Decodes the share of one worker."""
-    flags.engine.load_backend()
-    translator = load_translator(
-        [corpus.model],
-        corpus.options,
-        flags.engine.num_parallel_batches(),
-        engine=flags.engine.name,
-        precision=flags.engine.precision,
-        on_note=say,
-    )
-    say(f"decoding {corpus.text.count:,} lines with {corpus.model.checkpoint.path}")
-    with ProgressBar("sentences") as bar:
-        corpus.decode(translator, shard, bar.update, say)
 
 
 def _next(flags: BackTranslateFlags, corpus: BackTranslation) -> CommandLine:

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 
 from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.engine_flags import Engine, engine_flags
-from t2t_revival.cli.support.flags import flag
+from t2t_revival.cli.support.flags import READ, WRITTEN, flag
 from t2t_revival.cli.support.line_flags import LineFlags
 from t2t_revival.cli.support.messages import ProgressBar, say
 from t2t_revival.cli.support.run_flags import (
@@ -41,12 +41,9 @@ from t2t_revival.cli.support.run_flags import (
     shards_flag,
 )
 from t2t_revival.cli.support.text_files import (
-    STANDARD_STREAM,
-    check_one_standard_input,
     check_outputs,
     drawing,
     name_of,
-    named_files,
     output_path,
     output_to,
     prompt,
@@ -81,6 +78,8 @@ class DecoderFlags(EnsembleFlags, LineFlags, ShardFlags):
         ("score_file", "partial_targets"),
         *product(("score_file", "partial_targets"), ("split_sentences", "markup", "input_format")),
         *product(("score_file", "partial_targets", "markup"), ("terminology",)),
+        *product(("eval_use_test_set",), ("dataset_split=train", "dataset_split=dev")),
+        *product(("output_format=jsonl",), ("pretty", "decode_interactive")),
     )
     needs = tuple(
         (name, "decode_from_file", "decode_interactive") for name in ("partial_targets", "terminology")
@@ -97,11 +96,13 @@ class DecoderFlags(EnsembleFlags, LineFlags, ShardFlags):
         "",
         "File for translations or scores; by default, or with -, the standard output. Translations of a "
         "split always go to a file, with inputs and references beside it; by default in output_dir/decoded.",
+        file=WRITTEN,
     )
     score_file: str = flag(
         "",
         "Pairs to score, source TAB target on each line; - is the standard input. Writes the natural "
         "logarithm of each target's probability, EOS included, without a length penalty.",
+        file=READ,
     )
     decode_interactive: bool = flag(False, "Translate typed lines.")
     partial_targets: bool = flag(
@@ -128,9 +129,8 @@ class DecoderFlags(EnsembleFlags, LineFlags, ShardFlags):
 def _decoder(flags: DecoderFlags) -> None:
     _check_flags(flags)
     shard = flags.shard()
-    _check_files(flags, shard)
     folder = flags.open_model()
-    _check_model_files(flags, shard, folder)
+    _check_outputs(flags, shard, folder)
 
     def load() -> Translator:
         flags.engine.load_backend(typed=flags.decode_interactive)
@@ -155,8 +155,6 @@ def _decoder(flags: DecoderFlags) -> None:
 
 def _check_flags(flags: DecoderFlags) -> None:
     """Rejects combinations in which one flag has no effect."""
-    if flags.eval_use_test_set and flags.dataset_split not in ("", "test"):
-        raise T2TError(f"--eval_use_test_set and --dataset_split={flags.dataset_split}: give one of them")
     path = output_path(flags.decode_to_file)
     if path and is_special(path) and (flags.is_of_split or flags.decode_shards > 1):
         raise T2TError(f"--decode_to_file={path}: other files are written beside it: name a file")
@@ -168,12 +166,8 @@ def _check_flags(flags: DecoderFlags) -> None:
             )
         if flags.pretty:
             raise T2TError("--pretty and a split cannot be combined: the metric needs one output per line")
-    if flags.writes_json:
-        for name in ("pretty", "decode_interactive"):
-            if flags.has(name):
-                raise T2TError(f"--output_format=jsonl and --{name} cannot be combined: give one of them")
-        if flags.is_of_split:
-            raise T2TError("--output_format=jsonl and a split cannot be combined: give --decode_from_file")
+    if flags.writes_json and flags.is_of_split:
+        raise T2TError("--output_format=jsonl and a split cannot be combined: give --decode_from_file")
     if flags.ensemble and flags.engine.is_ctranslate2:
         raise T2TError("--ensemble is for --engine=tensorflow: CTranslate2 has one model")
     if flags.ensemble and flags.is_of_split and not flags.decode_to_file:
@@ -187,22 +181,11 @@ def _check_flags(flags: DecoderFlags) -> None:
         raise T2TError("--decode_shards is only for decoding a file or a split")
 
 
-def _check_files(flags: DecoderFlags, shard: Shard) -> None:
-    """Checks that no output overwrites the text."""
-    check_one_standard_input(decode_from_file=flags.decode_from_file, terminology=flags.terminology)
-    inputs = named_files(decode_from_file=flags.decode_from_file, score_file=flags.score_file)
-    parts = {
-        f"{name}{shard.suffix}": f"{file}{shard.suffix}"
-        for name, file in inputs.items()
-        if file != STANDARD_STREAM
-    }
-    inputs |= named_files(terminology=flags.terminology)
-    check_outputs({**parts, **inputs}, _outputs(flags, shard) or ({"": STANDARD_STREAM} if inputs else {}))
-
-
-def _check_model_files(flags: DecoderFlags, shard: Shard, folder: ModelFolder) -> None:
-    """Checks that no output overwrites the model or the data."""
-    inputs = flags.model_files(folder)
+def _check_outputs(flags: DecoderFlags, shard: Shard, folder: ModelFolder) -> None:
+    """Checks that no output, and no worker's part of one, overwrites the text, the model or the data."""
+    read = flags.files(READ)
+    parts = {f"{name}{shard.suffix}": Path(f"{file}{shard.suffix}") for name, file in read.items()}
+    inputs: dict[str, str | Path] = {**parts, **read, **flags.model_files(folder)}
     if flags.is_of_split:
         data_dir = Path(flags.data_dir or folder.run.data_dir).expanduser()
         patterns = (

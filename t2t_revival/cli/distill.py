@@ -108,16 +108,16 @@ class DistillFlags(TrainingFlags, ShardFlags):
 
 def _distill(flags: DistillFlags) -> None:
     _check_flags(flags)
-    taking_next(partial(_decode_or_train, flags), flags.checkpoint, warn_of_corruption)
 
+    def decode_or_train() -> None:
+        teachers, run = _teachers(flags)
+        of_problem = replace(flags, problem=run.problem)
+        if "worker_id" in flags.given:
+            _decode(of_problem, _outputs(of_problem, teachers, run))
+        else:
+            _train_student(of_problem, teachers, run)
 
-def _decode_or_train(flags: DistillFlags) -> None:
-    teachers, run = _teachers(flags)
-    flags = replace(flags, problem=run.problem)
-    if "worker_id" in flags.given:
-        _decode(flags, _outputs(flags, teachers, run))
-    else:
-        _train_student(flags, teachers, run)
+    taking_next(decode_or_train, flags.checkpoint, warn_of_corruption)
 
 
 def _check_flags(flags: DistillFlags) -> None:
@@ -173,15 +173,7 @@ def _decode(flags: DistillFlags, outputs: TeacherOutputs) -> None:
     """Decodes the share of one worker."""
     shard = flags.shard()
     outputs.stored()
-    flags.engine.load_backend()
-    translator = load_translator(
-        outputs.teachers,
-        outputs.options,
-        flags.engine.num_parallel_batches(),
-        engine=flags.engine.name,
-        precision=flags.engine.precision,
-        on_note=say,
-    )
+    translator = flags.engine.load_translator(outputs.teachers, outputs.options)
     say(f"decoding with {', '.join(str(teacher.checkpoint.path) for teacher in outputs.teachers)}")
     with ProgressBar("sentences") as bar:
         outputs.decode(translator, shard, bar.update, say)
@@ -202,7 +194,11 @@ def _train_student(flags: DistillFlags, teachers: list[TrainedModel], run: Run) 
     student.check_vocabularies(run)
     outputs = _outputs(flags, teachers, run)
     data_dir = student_data_dir(outputs, flags.original_targets)
-    _check_data_dir(student, data_dir)
+    if student.has_run and student.run.data_dir != str(data_dir.resolve()):
+        raise T2TError(
+            f"{output_dir} holds a model trained on {student.run.data_dir}, not on {data_dir.resolve()}: "
+            "give another --output_dir"
+        )
     if not outputs.are_complete():
         given = flags.repeated((*DECODING, *COMMON))
         run_command("t2t-distill", {**given, "distilled_dir": outputs.folder, "worker_id": 0})
@@ -226,15 +222,6 @@ def _make_data(flags: DistillFlags, outputs: TeacherOutputs, vocabularies: list[
     say(f"{counts['pairs']:,} training pairs of {counts['sources']:,} sources in {data_dir}")
     if empty := counts["empty_outputs"]:
         say(f"{empty:,} outputs of the teacher are empty and left out")
-
-
-def _check_data_dir(student: ModelFolder, data_dir: Path) -> None:
-    """Checks that an existing student was trained on the same data."""
-    if student.has_run and student.run.data_dir != str(data_dir.resolve()):
-        raise T2TError(
-            f"{student.path} holds a model trained on {student.run.data_dir}, not on {data_dir.resolve()}: "
-            "give another --output_dir"
-        )
 
 
 def _compare(flags: DistillFlags, outputs: TeacherOutputs, student: TrainedModel) -> None:

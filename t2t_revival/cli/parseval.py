@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from t2t_revival.cli.support.command import Command
-from t2t_revival.cli.support.flags import Flags, flag
-from t2t_revival.cli.support.text_files import STANDARD_STREAM, check_one_standard_input, name_of, read_lines
+from t2t_revival.cli.support.flags import READ, Flags, flag
+from t2t_revival.cli.support.text_files import STANDARD_STREAM, name_of, read_lines
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.files import file_lines
 
@@ -48,15 +48,14 @@ FORM = "in Penn bracketing, plain or .gz, one a line or each over several lines;
 class ParsevalFlags(Flags):
     """The flags of t2t-parseval."""
 
-    gold: str = flag("", f"Correct trees, {FORM}", missing="=FILE is missing")
-    predicted: str = flag("", f"Trees of the same sentences, {FORM}", missing="=FILE is missing")
+    gold: str = flag("", f"Correct trees, {FORM}", missing="=FILE is missing", file=READ)
+    predicted: str = flag("", f"Trees of the same sentences, {FORM}", missing="=FILE is missing", file=READ)
 
 
 def _parseval(flags: ParsevalFlags) -> None:
     """Prints the scores of the predicted trees."""
     from t2t_revival.metrics.parseval import score_corpus
 
-    check_one_standard_input(gold=flags.gold, predicted=flags.predicted)
     (gold, all_gold), (predicted, all_predicted) = _trees(flags.gold), _trees(flags.predicted)
     gold_name, predicted_name = name_of(flags.gold), name_of(flags.predicted)
     pairs = [pair for pair in product(all_gold, all_predicted) if len(pair[0]) == len(pair[1])]

@@ -23,18 +23,14 @@ from typing import TYPE_CHECKING
 
 from t2t_revival.cli.support import tensorflow_setup
 from t2t_revival.cli.support.command import Command
-from t2t_revival.cli.support.flags import flag
+from t2t_revival.cli.support.flags import WRITTEN, flag
 from t2t_revival.cli.support.line_flags import LineFlags
 from t2t_revival.cli.support.messages import ProgressBar, say
 from t2t_revival.cli.support.problem_flags import ProblemFlags
 from t2t_revival.cli.support.run_flags import DECODE_HPARAMS
 from t2t_revival.cli.support.text_files import (
-    STANDARD_STREAM,
-    check_one_standard_input,
-    check_outputs,
     drawing,
     name_of,
-    named_files,
     output_path,
     output_to,
     prompt,
@@ -72,7 +68,9 @@ class QueryFlags(ProblemFlags, LineFlags):
         "", "Instead of a server: an export_dir, whose newest version is loaded, or a version."
     )
     inputs_once: str | None = flag(None, "One text to translate.")
-    decode_to_file: str = flag("", "File for the translations; by default, or with -, the standard output.")
+    decode_to_file: str = flag(
+        "", "File for the translations; by default, or with -, the standard output.", file=WRITTEN
+    )
     decode_hparams: str | None = flag(
         None, f"{DECODE_HPARAMS} By default as exported; where one is given, the others are the problem's."
     )
@@ -97,24 +95,20 @@ class QueryFlags(ProblemFlags, LineFlags):
 
 def _query_server(flags: QueryFlags) -> None:
     _check_flags(flags)
-    if flags.decode_from_file:
-        outputs = named_files(decode_to_file=flags.decode_to_file) or {"": STANDARD_STREAM}
-        inputs = {"decode_from_file": flags.decode_from_file, "terminology": flags.terminology}
-        check_one_standard_input(**inputs)
-        check_outputs(named_files(**inputs), outputs)
     problem = flags.problem_of(flags.problem) if flags.problem else None
     asked = [*filter(None, [flags.decode_hparams]), *["split_sentences=True"] * flags.split_sentences]
     options = ServedOptions.parse(",".join(asked), problem)
     flags.check_details(options.detailed)
     draw = drawing(problem) if flags.pretty else None
     if not flags.is_of_file:
-        constraints_of = flags.constraints_of_typed_lines()
-        if flags.terminology:
+        terminology = flags.read_terminology() if flags.terminology else None
+        if terminology:
             say(f"warning: {UNCHECKED}{OF_EXPORT}")
         translator, numbers = ServedTranslator(_model(flags), options), count(1)
 
         def answer(line: str) -> list[Translation]:
-            return _answer(translator, line, constraints_of(line), next(numbers))
+            constraints = [terminology.constraints(line)] if terminology else None
+            return _answer(translator, line, constraints, next(numbers))
 
         prompt(answer, options.scores, draw, _links_of(options))
     else:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from t2t_revival import registry
@@ -167,51 +168,42 @@ def _check_sources(runs: Runs, flags: ReproduceFlags, what: str) -> None:
 def _table1(runs: Runs, flags: ReproduceFlags) -> None:
     from t2t_revival.reproduction.table1 import table as table1
 
-    _show(runs.folder, table1.make_table(runs.folder, runs.scale.name, say, runs.train_missing))
+    _show(runs, [table1.make_table(runs.folder, runs.scale.name, say, runs.train_missing)])
     print(f"picture  {table1.draw(runs.folder, runs.scale.name)}")
 
 
 def _table2(runs: Runs, flags: ReproduceFlags) -> None:
-    table = table2.make_table(runs, flags.problems, flags.models, say)
-    _show(runs.folder, table)
-    _draw(table2.draw, table, runs)
+    _show(runs, [table2.make_table(runs, flags.problems, flags.models, say)], table2.draw)
 
 
 def _table3(runs: Runs, flags: ReproduceFlags) -> None:
     table, found = table3.make_tables(runs, flags.rows, say)
-    _show(runs.folder, table, *([found] if found.rows else []))
-    _draw(table3.draw, table, runs)
+    _show(runs, [table, found] if found.rows else [table], table3.draw)
 
 
 def _table4(runs: Runs, flags: ReproduceFlags) -> None:
     of_trees = dataclasses.replace(runs, data_source=flags.treebank)
-    table = table4.make_table(of_trees, flags.auto_trees, flags.gold_share, say)
-    _show(runs.folder, table)
-    _draw(table4.draw, table, runs)
+    _show(runs, [table4.make_table(of_trees, flags.auto_trees, flags.gold_share, say)], table4.draw)
 
 
-def _figure(number: int) -> Maker:
-    def draw(runs: Runs, flags: ReproduceFlags) -> None:
-        makers = {3: figures.figure3, 4: figures.figure4, 5: figures.figure5}
-        picture, page = makers[number](runs, say)
-        print(f"picture  {picture}\npage     {page}")
-
-    return draw
+def _figure(draw: Callable[..., list[Path]], runs: Runs, flags: ReproduceFlags) -> None:
+    picture, page = draw(runs, say)
+    print(f"picture  {picture}\npage     {page}")
 
 
-def _show(folder: Path, *tables: ResultTable) -> None:
-    """Prints and writes tables."""
+def _show(
+    runs: Runs, tables: list[ResultTable], draw: Callable[[ResultTable, Path], None] | None = None
+) -> None:
+    """Prints and writes tables, and draws the first."""
     for table in tables:
         print(table.markdown())
     for table in tables:
-        text, data = table.write(folder)
+        text, data = table.write(runs.folder)
         print(f"table    {text}\ndata     {data}")
-
-
-def _draw(draw: Callable[[ResultTable, Path], None], table: ResultTable, runs: Runs) -> None:
-    picture = runs.folder / f"{table.name}.png"
-    draw(table, picture)
-    print(f"picture  {picture}")
+    if draw:
+        picture = runs.folder / f"{tables[0].name}.png"
+        draw(tables[0], picture)
+        print(f"picture  {picture}")
 
 
 MAKERS: dict[str, Maker] = {
@@ -219,7 +211,9 @@ MAKERS: dict[str, Maker] = {
     "table 2": _table2,
     "table 3": _table3,
     "table 4": _table4,
-    **{f"figure {number}": _figure(number) for number in (3, 4, 5)},
+    "figure 3": partial(_figure, figures.figure3),
+    "figure 4": partial(_figure, figures.figure4),
+    "figure 5": partial(_figure, figures.figure5),
 }
 
 

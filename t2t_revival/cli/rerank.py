@@ -24,15 +24,13 @@ from t2t_revival import registry, t2t_names
 from t2t_revival.checkpoints.selection import taking_next
 from t2t_revival.cli.support import tensorflow_setup
 from t2t_revival.cli.support.command import Command
-from t2t_revival.cli.support.flags import flag
+from t2t_revival.cli.support.flags import READ, WRITTEN, flag
 from t2t_revival.cli.support.messages import ProgressBar, say, warn_of_corruption
 from t2t_revival.cli.support.problem_flags import ProblemFlags
 from t2t_revival.cli.support.text_files import (
     STANDARD_STREAM,
-    check_one_standard_input,
     check_outputs,
     name_of,
-    named_files,
     output_path,
     output_to,
     read_lines,
@@ -64,13 +62,15 @@ class RerankFlags(ProblemFlags):
         "",
         "The n-best lists, output TAB score TAB output TAB score on a line; - is the standard input.",
         missing="=FILE is missing",
+        file=READ,
     )
-    source: str = flag("", "The text that was decoded.", missing="=FILE is missing")
-    reference: str = flag("", "Its references, for --tune.")
+    source: str = flag("", "The text that was decoded.", missing="=FILE is missing", file=READ)
+    reference: str = flag("", "Its references, for --tune.", file=READ)
     output_file: str = flag(
         "",
         "File for the outputs; by default, or with -, the standard output. With --tune there are none unless "
         "it is given.",
+        file=WRITTEN,
     )
     checkpoint: str | None = flag(
         None, "newest, best or average of each scorer; by default as t2t-decoder chooses."
@@ -86,17 +86,13 @@ class RerankFlags(ProblemFlags):
     )
     tune: bool = flag(False, "Search for the weights with the largest BLEU.")
 
-    @property
-    def inputs(self) -> dict[str, str]:
-        """The files that are read, by their flags."""
-        return {"nbest": self.nbest, "source": self.source, "reference": self.reference}
-
 
 def _rerank(flags: RerankFlags) -> None:
-    _check_flags(flags)
+    if flags.tune and flags.output_file == STANDARD_STREAM:
+        raise T2TError("--output_file=-: the weights' report goes to the standard output; name a file")
     nbest, references = _read(flags)
-    weights_file = _weights_file(flags)
-    _check_files(flags, weights_file)
+    weights_file = Path(flags.weights_file or "rerank.json").expanduser()
+    _check_weights_file(flags, weights_file)
 
     def scored() -> tuple[list[RescoringModel], np.ndarray | None, list[np.ndarray]]:
         models = _open(flags)
@@ -113,26 +109,13 @@ def _rerank(flags: RerankFlags) -> None:
         _write(flags, reranking.rerank(nbest, table, weights), models)
 
 
-def _check_flags(flags: RerankFlags) -> None:
-    if flags.tune and flags.output_file == STANDARD_STREAM:
-        raise T2TError("--output_file=-: the weights' report goes to the standard output; name a file")
-    check_one_standard_input(**flags.inputs)
-
-
-def _weights_file(flags: RerankFlags) -> Path:
-    return Path(flags.weights_file or "rerank.json").expanduser()
-
-
-def _check_files(flags: RerankFlags, weights_file: Path) -> None:
-    """Checks that no output overwrites an input."""
-    inputs = named_files(**flags.inputs)
-    outputs: dict[str, str | Path] = {**named_files(output_file=flags.output_file)}
+def _check_weights_file(flags: RerankFlags, weights_file: Path) -> None:
+    """Checks that the file of weights is not another one, and that outputs can be written."""
+    named = {f"--weights_file={weights_file}": weights_file}
     if flags.tune:
-        outputs[f"--weights_file={weights_file}"] = weights_file
+        check_outputs(flags.files(READ) | flags.files(WRITTEN), named)
     else:
-        inputs[f"--weights_file={weights_file}"] = str(weights_file)
-        outputs = outputs or {"": STANDARD_STREAM}
-    check_outputs(inputs, outputs)
+        check_outputs(named, flags.files(WRITTEN) or {"": STANDARD_STREAM})
     for file in (weights_file if flags.tune else None, output_path(flags.output_file)):
         if file and not is_special(file):
             check_writable(file.parent)

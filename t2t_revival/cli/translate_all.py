@@ -18,10 +18,10 @@ from t2t_revival.checkpoints.directory import list_checkpoints
 from t2t_revival.checkpoints.file import CheckpointNotFoundError, CorruptCheckpointError
 from t2t_revival.cli.support import tensorflow_setup, wait_flags
 from t2t_revival.cli.support.command import Command
-from t2t_revival.cli.support.flags import descriptions, flag
+from t2t_revival.cli.support.flags import READ, descriptions, flag
 from t2t_revival.cli.support.messages import ProgressBar, say, say_skipped
 from t2t_revival.cli.support.run_flags import DECODE_HPARAMS, RunFlags, decode_options
-from t2t_revival.cli.support.text_files import check_outputs, named_files, read_lines
+from t2t_revival.cli.support.text_files import check_outputs, read_lines
 from t2t_revival.decoding.checkpoint_translations import CheckpointTranslations
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import CommandLine, T2TError
@@ -39,6 +39,7 @@ class TranslateFlags(RunFlags):
         "",
         "Text to translate, a sentence a line, plain or .gz; - is the standard input.",
         missing="=FILE is missing: the text to translate",
+        file=READ,
     )
     translations_dir: str = flag("", f"Folder for the translations; by default MODEL_DIR/{FOLDER}.")
     decode_hparams: str = flag("", DECODE_HPARAMS)
@@ -55,7 +56,7 @@ def _translate_all(flags: TranslateFlags) -> None:
     is_text = registry.problem(model.run.problem).targets_are_text
     folder = Path(flags.translations_dir or model.path / FOLDER).expanduser()
     made = {f"the translation {path}": path for path in folder.glob(f"{model.run.problem}-*")}
-    check_outputs(named_files(source=flags.source), made)
+    check_outputs(flags.files(READ), made)
     lines = read_lines(flags.source, "source")
     with ProgressBar("sentences") as bar:
         translations = CheckpointTranslations(

@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from typing import Generic
 
 from t2t_revival.cli.support.parser import F, Parser
-from t2t_revival.errors import HungUp, T2TError, Terminated
+from t2t_revival.errors import T2TError
 from t2t_revival.utils import native_log
-from t2t_revival.utils.signals import terminable
+from t2t_revival.utils.signals import INTERRUPTIONS, terminable
 from t2t_revival.utils.streams import Tolerant, is_broken_pipe, reserve_descriptors, tolerant
 
-EXIT_ERROR, EXIT_USAGE, EXIT_HUNG_UP, EXIT_INTERRUPTED, EXIT_TERMINATED = 1, 2, 129, 130, 143
-EXIT_STATUS = {KeyboardInterrupt: EXIT_INTERRUPTED, Terminated: EXIT_TERMINATED, HungUp: EXIT_HUNG_UP}
+EXIT_ERROR, EXIT_USAGE = 1, 2
+EXIT_SIGNAL = 128  # and the number of the signal
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,8 @@ class Command(Generic[F]):
                 with terminable():
                     return self._run(name, argv[1:], out)
             except KeyboardInterrupt as stop:
-                return _fail(name, str(stop) or "interrupted", EXIT_STATUS[type(stop)])
+                number = next(number for number, kind in INTERRUPTIONS.items() if kind is type(stop))
+                return _fail(name, str(stop) or "interrupted", EXIT_SIGNAL + number)
             except BrokenPipeError as error:
                 if is_broken_pipe(sys.stdout):
                     return EXIT_ERROR
