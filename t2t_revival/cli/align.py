@@ -44,7 +44,6 @@ from t2t_revival.problems.problem import DEV, TRAIN
 from t2t_revival.utils.files import check_writable
 
 if TYPE_CHECKING:
-    from t2t_revival.data.records import SplitData
     from t2t_revival.decoding.translator import Translator
 
 Pairs = list[tuple[str, str]]
@@ -125,7 +124,7 @@ def _choose(flags: AlignFlags, folder: ModelFolder, pairs: Pairs, gold: Sequence
     pairs = pairs[:MAX_CHOOSING]
     with ProgressBar("iterations") as iterations, ProgressBar("pairs") as bar:
         if gold is None:
-            shards = _shards(flags, folder)
+            shards = folder.own_data(flags.data_dir).split(TRAIN)
             choice = choose_without_gold(translator, pairs, shards, iterations.update, bar.show_decoding)
         else:
             choice = choose_heads(translator, pairs, gold[:MAX_CHOOSING], bar.show_decoding)
@@ -139,11 +138,6 @@ def _choose(flags: AlignFlags, folder: ModelFolder, pairs: Pairs, gold: Sequence
     else:
         print(f"alignment error rate {rate:.4f} of the {len(pairs):,} pairs it was chosen by")
     print(f"next: {CommandLine('t2t-decoder', **flags.named, decode_hparams='alignments=pharaoh')}")
-
-
-def _shards(flags: AlignFlags, folder: ModelFolder) -> SplitData:
-    """Returns the shards of the training pairs."""
-    return folder.own_data(flags.data_dir).split(TRAIN)
 
 
 def _write(flags: AlignFlags, folder: ModelFolder, pairs: Pairs, gold: Sequence[Alignment] | None) -> None:

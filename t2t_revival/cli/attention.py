@@ -19,9 +19,7 @@ from t2t_revival.cli.support.flags import WRITTEN, flag
 from t2t_revival.cli.support.messages import say
 from t2t_revival.cli.support.run_flags import ModelFlags, decode_options
 from t2t_revival.cli.support.text_files import check_outputs
-from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import T2TError
-from t2t_revival.model_folder import ModelFolder
 from t2t_revival.utils.files import buffered_write
 from t2t_revival.visualization.attention import compute_attention
 from t2t_revival.visualization.attention_page import page as html_page
@@ -68,17 +66,6 @@ def _attention(flags: AttentionFlags) -> None:
     if options.mbr or options.split_sentences or options.markup:
         raise T2TError("decode_hparams: mbr, split_sentences and markup are for t2t-decoder: leave them out")
     tensorflow_setup.load_tensorflow_alone()
-    _draw(flags, folder, options, page, picture)
-
-
-def _draw(
-    flags: AttentionFlags,
-    folder: ModelFolder,
-    options: DecodeHParams,
-    page: Path | None,
-    picture: Path | None,
-) -> None:
-    """Writes page and picture."""
     tensorflow_setup.use_one_thread()
     with ExitStack() as files:
         page_file, picture_file = (

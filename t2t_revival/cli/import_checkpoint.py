@@ -53,10 +53,6 @@ class ImportFlags(ProblemFlags):
 def _import(flags: ImportFlags) -> None:
     flags.import_usr_dir()
     tensorflow_setup.load_tensorflow_alone()
-    _import_checkpoint(flags)
-
-
-def _import_checkpoint(flags: ImportFlags) -> None:
     from t2t_revival.t2t_import.importer import ImportSource, import_checkpoint
 
     source = ImportSource(

@@ -94,7 +94,10 @@ def _reproduce(flags: ReproduceFlags) -> None:
     folder = Path(flags.output_dir or f"~/t2t_train/reproduce/{scale.name}").expanduser()
     check_writable(folder)
     tensorflow_setup.load_tensorflow_alone()
-    _share_gpus()
+    import tensorflow as tf
+
+    for gpu in tf.config.list_physical_devices("GPU"):  # whose memory trainings share
+        tf.config.experimental.set_memory_growth(gpu, True)
     precision = _precision(flags, folder)
     trainer_flags = {"precision": precision, "strategy": flags.strategy}
     source = flags.data_source or scale.data_source
@@ -126,14 +129,6 @@ def _check_flags(flags: ReproduceFlags, wanted: list[str]) -> None:
         for name in names:
             if name not in known:
                 raise T2TError(did_you_mean(name, known, kind))
-
-
-def _share_gpus() -> None:
-    """Limits this process to the GPU memory that it needs: trainings run beside it."""
-    import tensorflow as tf
-
-    for gpu in tf.config.list_physical_devices("GPU"):
-        tf.config.experimental.set_memory_growth(gpu, True)
 
 
 def _precision(flags: ReproduceFlags, folder: Path) -> str | None:

@@ -19,8 +19,7 @@ from t2t_revival.cli.support.messages import ProgressBar
 from t2t_revival.cli.support.run_flags import SPLIT_DIR, RunFlags
 from t2t_revival.decoding.translations import Translations, coverage
 from t2t_revival.errors import CommandLine
-from t2t_revival.model_folder import ModelFolder
-from t2t_revival.problems.problem import DEV, TRAIN, Data
+from t2t_revival.problems.problem import DEV, TRAIN
 from t2t_revival.utils.files import check_writable
 
 
@@ -39,11 +38,6 @@ def _learn(flags: ShortlistFlags) -> None:
     data = folder.own_data(flags.data_dir)
     check_writable(folder.path)
     tensorflow_setup.load_tensorflow()
-    _write(flags, folder, data)
-
-
-def _write(flags: ShortlistFlags, folder: ModelFolder, data: Data) -> None:
-    """Learns the translations, writes them, and prints how many of dev's tokens they have."""
     from t2t_revival.data.examples import read_pairs
     from t2t_revival.data.lexicon import learn_translations
 
