@@ -21,9 +21,9 @@ likely each token is, and what else was.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, product
+from itertools import combinations, count, product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,10 +50,16 @@ from t2t_revival.cli.support.text_files import (
     read_lines,
     read_part,
 )
-from t2t_revival.cli.support.typed_lines import answering
 from t2t_revival.decoding.json_outputs import links_of
 from t2t_revival.decoding.markup.patterns import KINDS
-from t2t_revival.decoding.resumable import UNCHECKED, score_pairs, split_at_tab, translate_lines
+from t2t_revival.decoding.resumable import (
+    UNCHECKED,
+    note_unaligned,
+    note_unmet,
+    score_pairs,
+    split_at_tab,
+    translate_lines,
+)
 from t2t_revival.decoding.shards import Shard
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.decoded import SplitFiles, decode_split, report, scoring_command
@@ -61,6 +67,7 @@ from t2t_revival.model_folder import ModelFolder
 from t2t_revival.utils.files import is_special
 
 if TYPE_CHECKING:
+    from t2t_revival.decoding.outputs import Translation
     from t2t_revival.decoding.translator import Translator
 
 INPUTS = ("decode_from_file", "decode_interactive", "score_file")
@@ -139,14 +146,7 @@ def _decoder(flags: DecoderFlags) -> None:
     if flags.score_file:
         _score_file(flags, load)
     elif flags.decode_interactive:
-        translator = load()
-        draw = drawing(translator.problem) if flags.pretty else None
-        terminology = flags.read_terminology()
-        if flags.terminology and translator.why_unchecked:
-            say(f"warning: {UNCHECKED}{translator.why_unchecked}")
-        answer = answering(translator, flags.partial_targets, terminology)
-        links = links_of if translator.options.alignments else None
-        prompt(answer, translator.options.write_beam_scores, draw, links)
+        _translate_typed(flags, load())
     elif flags.decode_from_file:
         _decode_file(flags, shard, load)
     else:
@@ -228,6 +228,36 @@ def _load(flags: DecoderFlags, folder: ModelFolder) -> Translator:
             "outputs are not made: if it has any, give --t2t_usr_dir"
         )
     return translator
+
+
+def _translate_typed(flags: DecoderFlags, translator: Translator) -> None:
+    """Translates lines that are typed."""
+    draw = drawing(translator.problem) if flags.pretty else None
+    terminology = flags.read_terminology()
+    if flags.terminology and translator.why_unchecked:
+        say(f"warning: {UNCHECKED}{translator.why_unchecked}")
+    numbers = count(1)
+
+    def answer(line: str) -> Sequence[Translation]:
+        source, _, prefix = line.partition("\t") if flags.partial_targets else (line, "", "")
+        number = next(numbers)
+        try:
+            outputs = translator.nbest(
+                [source],
+                on_truncation=lambda truncation: say(f"warning: {truncation}"),
+                prefixes=[prefix],
+                first_line=number,
+                constraints=[terminology.constraints(source)],
+            )[0]
+        except T2TError as error:
+            say(f"error: {error}")
+            return []
+        note_unmet(f"line {number}", outputs[0], say)
+        note_unaligned(f"line {number}", outputs[0], say)
+        return outputs
+
+    links = links_of if translator.options.alignments else None
+    prompt(answer, translator.options.write_beam_scores, draw, links)
 
 
 def _decode_file(flags: DecoderFlags, shard: Shard, load: Callable[[], Translator]) -> None:

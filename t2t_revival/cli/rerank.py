@@ -43,7 +43,7 @@ from t2t_revival.evaluation.bleu_tuning import Table
 from t2t_revival.evaluation.decoded import scoring_command
 from t2t_revival.evaluation.nbest import NBest
 from t2t_revival.evaluation.reranking import RescoringModel
-from t2t_revival.metrics.bleu import CorpusScore, chrf_score, sacrebleu_score
+from t2t_revival.metrics.bleu import chrf_score, sacrebleu_score
 from t2t_revival.utils.files import check_writable, is_special
 
 
@@ -194,7 +194,9 @@ def _tune(
     folders = [f"{folder}, " for folder in flags.scorers if folder]
     for folder, (name, weight) in zip(["", *folders, ""], by_name.items(), strict=True):
         print(f"{weight:8.4f}  {folder}{name}")
-    print(_gain(first, tuned, len(references)))
+    note = f"; {tuned.note}" if tuned.note else ""
+    gain = f"BLEU {first.score:.2f} before, {tuned.score:.2f} after"
+    print(f"{gain}, on the {len(references):,} lines of tuning{note}")
     before, after = (chrf_score(lines, references).score for lines in (firsts, chosen))
     print(f"chrF2 {before:.2f} before, {after:.2f} after; {tuned.signature}")
     following = CommandLine(
@@ -210,11 +212,6 @@ def _tune(
     )
     print(f"weights  {weights_file}\nnext: {following}")
     return weights
-
-
-def _gain(first: CorpusScore, tuned: CorpusScore, lines: int) -> str:
-    note = f"; {tuned.note}" if tuned.note else ""
-    return f"BLEU {first.score:.2f} before, {tuned.score:.2f} after, on the {lines:,} lines of tuning{note}"
 
 
 def _write(flags: RerankFlags, outputs: list[str], models: Sequence[RescoringModel]) -> None:
