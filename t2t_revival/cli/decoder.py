@@ -136,8 +136,11 @@ class DecoderFlags(EnsembleFlags, LineFlags, ShardFlags):
 def _decoder(flags: DecoderFlags) -> None:
     _check_flags(flags)
     shard = flags.shard()
+    read = flags.files(READ)
+    parts = {f"{name}{shard.suffix}": f"{file}{shard.suffix}" for name, file in read.items()}
+    check_outputs({**parts, **read}, _outputs(flags, shard))
     folder = flags.open_model()
-    _check_outputs(flags, shard, folder)
+    _check_model_files(flags, shard, folder)
 
     def load() -> Translator:
         flags.engine.load_backend(typed=flags.decode_interactive)
@@ -181,11 +184,9 @@ def _check_flags(flags: DecoderFlags) -> None:
         raise T2TError("--decode_shards is only for decoding a file or a split")
 
 
-def _check_outputs(flags: DecoderFlags, shard: Shard, folder: ModelFolder) -> None:
-    """Checks that no output, and no worker's part of one, overwrites the text, the model or the data."""
-    read = flags.files(READ)
-    parts = {f"{name}{shard.suffix}": Path(f"{file}{shard.suffix}") for name, file in read.items()}
-    inputs: dict[str, str | Path] = {**parts, **read, **flags.model_files(folder)}
+def _check_model_files(flags: DecoderFlags, shard: Shard, folder: ModelFolder) -> None:
+    """Checks that no output, and no worker's part of one, overwrites the model or the data."""
+    inputs = flags.model_files(folder)
     if flags.is_of_split:
         data_dir = Path(flags.data_dir or folder.run.data_dir).expanduser()
         patterns = (
