@@ -137,7 +137,7 @@ def commands_page() -> str:
     ]
     for name in command_names():
         module = importlib.import_module(f"t2t_revival.cli.{name}")
-        usage, _, text = module.main.usage.strip().partition("\n\n")
+        usage, _, text = module.main.usage.partition("\n\n")
         sections += [f"## t2t-{name.replace('_', '-')}", f"```text\n{usage}\n```"]
         sections += [escape(text), flag_list(module.main.flags)]
     return "\n\n".join(sections) + "\n"

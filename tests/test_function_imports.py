@@ -1,10 +1,11 @@
-"""Imports inside functions put off heavy packages, in one block at the beginning of the body."""
+"""Imports inside functions put off heavy packages, in one block."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 from functools import cache
+from itertools import dropwhile, takewhile
 
 from tests.support.source_tree import MODULES, Function, Import, import_statements, imported, parsed
 
@@ -58,17 +59,13 @@ def own_imports(node: ast.AST) -> Iterator[Import]:
             yield from own_imports(child)
 
 
-def at_beginning(function: Function) -> set[ast.stmt]:
-    """The import statements with which a function begins; a `try` may explain a missing package."""
-    found: set[ast.stmt] = set()
-    for node in function.body:
-        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-            continue
-        block = node.body if isinstance(node, ast.Try) else [node]
-        if not all(isinstance(statement, Import) for statement in block):
-            break
-        found |= set(block)
-    return found
+def first_block(function: Function) -> set[ast.stmt]:
+    """The first import statements of a function's body; a `try` may explain a missing package."""
+    bodies = [node.body if isinstance(node, ast.Try) else [node] for node in function.body]
+    imports = [body if all(isinstance(each, Import) for each in body) else [] for body in bodies]
+    return {
+        statement for body in takewhile(bool, dropwhile(lambda body: not body, imports)) for statement in body
+    }
 
 
 def faults_of(module: str) -> Iterator[str]:
@@ -76,11 +73,11 @@ def faults_of(module: str) -> Iterator[str]:
     for function in ast.walk(parsed(MODULES[module])):
         if not isinstance(function, Function):
             continue
-        beginning = at_beginning(function)
+        block = first_block(function)
         for statement in own_imports(function):
             where = f"{module}, line {statement.lineno}: {ast.unparse(statement)}"
-            if statement not in beginning:
-                yield f"{where}: not at the beginning of {function.name}"
+            if statement not in block:
+                yield f"{where}: not in one block of {function.name}"
             elif not any(map(is_heavy, imported(statement))):
                 yield f"{where}: not heavy, belongs at the top of the file"
 

@@ -1,25 +1,30 @@
-"""`t2t-align`: which words of given targets translate which words of their sources."""
+"""`t2t-align`: which words of given targets translate which words of their sources.
+
+t2t-align --output_dir=DIR --choose_heads [--source=FILE --target=FILE --gold=FILE]
+t2t-align --output_dir=DIR --source=FILE --target=FILE [--align_to_file=FILE] [--gold=FILE]
+
+Aligns words: of each pair of lines, a line "0-0 1-2 ..." has the source word and the target word of each
+link, counted from 0, in Pharaoh's format. Words are what stands between white space. With --gold, the
+alignment error rate is printed; its links may be possible, 1?2, instead of sure, 1-2.
+
+--choose_heads finds the heads of the decoder's attention that align the dev split, or the given pairs, best,
+and writes them to output_dir/alignment.json. Where there is no such file, that is done by the dev split when
+a command first aligns words, unless the model was trained with guided_alignment_weight. Without --gold the
+heads are compared with translations of pieces that are learned from the training pairs (IBM model 1).
+"""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from t2t_revival.cli.support import tensorflow_setup
 from t2t_revival.cli.support.command import Command
-from t2t_revival.cli.support.flags import flag
+from t2t_revival.cli.support.flags import READ, WRITTEN, flag
 from t2t_revival.cli.support.messages import ProgressBar, say
 from t2t_revival.cli.support.run_flags import DECODE_HPARAMS, SPLIT_DIR, ModelFlags, decode_options
-from t2t_revival.cli.support.text_files import (
-    STANDARD_STREAM,
-    check_outputs,
-    named_files,
-    output_path,
-    output_to,
-    read_lines,
-)
+from t2t_revival.cli.support.text_files import check_outputs, output_path, output_to, read_lines
 from t2t_revival.data.word_alignment import (
     Alignment,
     Link,
@@ -39,22 +44,8 @@ from t2t_revival.problems.problem import DEV, TRAIN
 from t2t_revival.utils.files import check_writable
 
 if TYPE_CHECKING:
-    from t2t_revival.data.records import SplitData
     from t2t_revival.decoding.translator import Translator
 
-USAGE = """
-t2t-align --output_dir=DIR --choose_heads [--source=FILE --target=FILE --gold=FILE]
-t2t-align --output_dir=DIR --source=FILE --target=FILE [--align_to_file=FILE] [--gold=FILE]
-
-Aligns words: of each pair of lines, a line "0-0 1-2 ..." has the source word and the target word of each
-link, counted from 0, in Pharaoh's format. Words are what stands between white space. With --gold, the
-alignment error rate is printed; its links may be possible, 1?2, instead of sure, 1-2.
-
---choose_heads finds the heads of the decoder's attention that align the dev split, or the given pairs, best,
-and writes them to output_dir/alignment.json. Where there is no such file, that is done by the dev split when
-a command first aligns words, unless the model was trained with guided_alignment_weight. Without --gold the
-heads are compared with translations of pieces that are learned from the training pairs (IBM model 1).
-"""
 Pairs = list[tuple[str, str]]
 
 
@@ -66,10 +57,12 @@ class AlignFlags(ModelFlags):
     needs = (("source", "target"), ("target", "source"))
     decode_hparams: str = flag("", DECODE_HPARAMS)
     data_dir: str | None = flag(None, SPLIT_DIR)
-    source: str = flag("", "Source texts, one on each line; - is the standard input.")
-    target: str = flag("", "Target texts, as many.")
-    gold: str = flag("", "Gold alignments, as many.")
-    align_to_file: str = flag("", "File for the alignments; by default, or with -, the standard output.")
+    source: str = flag("", "Source texts, one on each line; - is the standard input.", file=READ)
+    target: str = flag("", "Target texts, as many.", file=READ)
+    gold: str = flag("", "Gold alignments, as many.", file=READ)
+    align_to_file: str = flag(
+        "", "File for the alignments; by default, or with -, the standard output.", file=WRITTEN
+    )
     choose_heads: bool = flag(False, "Choose the heads that align, instead of aligning.")
 
 
@@ -77,13 +70,7 @@ def _align(flags: AlignFlags) -> None:
     if not (flags.source or flags.choose_heads):
         raise T2TError("--source=FILE and --target=FILE are missing, or --choose_heads")
     folder = flags.open_model()
-    inputs = named_files(source=flags.source, target=flags.target, gold=flags.gold) | flags.model_files(
-        folder
-    )
-    outputs = named_files(align_to_file=flags.align_to_file) or (
-        {"": STANDARD_STREAM} if flags.source else {}
-    )
-    check_outputs(inputs, {} if flags.choose_heads else outputs)
+    check_outputs(flags.model_files(folder), flags.files(WRITTEN))
     if flags.choose_heads:
         check_writable(folder.path)
     pairs = _pairs(flags, folder)
@@ -137,7 +124,7 @@ def _choose(flags: AlignFlags, folder: ModelFolder, pairs: Pairs, gold: Sequence
     pairs = pairs[:MAX_CHOOSING]
     with ProgressBar("iterations") as iterations, ProgressBar("pairs") as bar:
         if gold is None:
-            shards = _shards(flags, folder)
+            shards = folder.own_data(flags.data_dir).split(TRAIN)
             choice = choose_without_gold(translator, pairs, shards, iterations.update, bar.show_decoding)
         else:
             choice = choose_heads(translator, pairs, gold[:MAX_CHOOSING], bar.show_decoding)
@@ -151,11 +138,6 @@ def _choose(flags: AlignFlags, folder: ModelFolder, pairs: Pairs, gold: Sequence
     else:
         print(f"alignment error rate {rate:.4f} of the {len(pairs):,} pairs it was chosen by")
     print(f"next: {CommandLine('t2t-decoder', **flags.named, decode_hparams='alignments=pharaoh')}")
-
-
-def _shards(flags: AlignFlags, folder: ModelFolder) -> SplitData:
-    """Returns the shards of the training pairs."""
-    return folder.own_data(flags.data_dir).split(TRAIN)
 
 
 def _write(flags: AlignFlags, folder: ModelFolder, pairs: Pairs, gold: Sequence[Alignment] | None) -> None:
@@ -178,7 +160,4 @@ def _write(flags: AlignFlags, folder: ModelFolder, pairs: Pairs, gold: Sequence[
         )
 
 
-main = Command(AlignFlags, USAGE, _align)
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = Command(AlignFlags, _align, __doc__)

@@ -1,33 +1,30 @@
-"""`t2t-attention`: draws the attention of a trained model."""
+"""`t2t-attention`: draws the attention of a trained model.
 
-from __future__ import annotations
-
-import sys
-from contextlib import ExitStack
-from dataclasses import dataclass
-from pathlib import Path
-
-from t2t_revival.cli.support import tensorflow_setup
-from t2t_revival.cli.support.command import Command
-from t2t_revival.cli.support.flags import flag
-from t2t_revival.cli.support.messages import say
-from t2t_revival.cli.support.run_flags import ModelFlags, decode_options
-from t2t_revival.cli.support.text_files import check_outputs, named_files
-from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.errors import T2TError
-from t2t_revival.model_folder import ModelFolder
-from t2t_revival.utils.files import buffered_write
-from t2t_revival.visualization.attention import compute_attention
-from t2t_revival.visualization.attention_page import page as html_page
-from t2t_revival.visualization.attention_picture import draw
-
-USAGE = """
 t2t-attention --output_dir=RUN --input="The dog sleeps because it is tired."
 
 Shows the tokens that a trained model attends to, as figures 3 to 5 of the paper: decodes a sentence, or
 reads its --target, and writes a page for a browser, where layers and heads can be chosen, or a picture, or
 both. The page needs neither other files nor a network.
 """
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+from t2t_revival.cli.support import tensorflow_setup
+from t2t_revival.cli.support.command import Command
+from t2t_revival.cli.support.flags import WRITTEN, flag
+from t2t_revival.cli.support.messages import say
+from t2t_revival.cli.support.run_flags import ModelFlags, decode_options
+from t2t_revival.cli.support.text_files import check_outputs
+from t2t_revival.errors import T2TError
+from t2t_revival.utils.files import buffered_write
+from t2t_revival.visualization.attention import compute_attention
+from t2t_revival.visualization.attention_page import page as html_page
+from t2t_revival.visualization.attention_picture import draw
+
 PAGE_NAME = "attention.html"
 
 
@@ -41,8 +38,12 @@ class AttentionFlags(ModelFlags):
         None, "Its output, as the model writes it; by default the best that the model finds."
     )
     decode_hparams: str = flag("", "Changes to the decoding, such as beam_size=4,alpha=0.6.")
-    html: str = flag("", f"File for the page; without --html and --png, output_dir/{PAGE_NAME}.")
-    png: str = flag("", "File for the picture: each head of one layer, the last one without --layer.")
+    html: str = flag(
+        "", f"File for the page; without --html and --png, output_dir/{PAGE_NAME}.", file=WRITTEN
+    )
+    png: str = flag(
+        "", "File for the picture: each head of one layer, the last one without --layer.", file=WRITTEN
+    )
     kind: str | None = flag(
         None,
         "Attention to show: of the encoder over the input, of the decoder over its own output, or of the "
@@ -60,22 +61,11 @@ def _attention(flags: AttentionFlags) -> None:
         page = folder.path / PAGE_NAME
     if page == picture:
         raise T2TError(f"--html={page} and --png={picture} are the same file: give different names")
-    check_outputs(flags.model_files(folder), named_files(html=flags.html, png=flags.png))
+    check_outputs(flags.model_files(folder), flags.files(WRITTEN))
     options = decode_options(flags.decode_hparams, folder.run)
     if options.mbr or options.split_sentences or options.markup:
         raise T2TError("decode_hparams: mbr, split_sentences and markup are for t2t-decoder: leave them out")
     tensorflow_setup.load_tensorflow_alone()
-    _draw(flags, folder, options, page, picture)
-
-
-def _draw(
-    flags: AttentionFlags,
-    folder: ModelFolder,
-    options: DecodeHParams,
-    page: Path | None,
-    picture: Path | None,
-) -> None:
-    """Writes page and picture."""
     tensorflow_setup.use_one_thread()
     with ExitStack() as files:
         page_file, picture_file = (
@@ -98,7 +88,4 @@ def _draw(
         print(f"page       {page}\nnext: open it in a browser: {page.resolve().as_uri()}")
 
 
-main = Command(AttentionFlags, USAGE, _attention)
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = Command(AttentionFlags, _attention, __doc__)

@@ -1,9 +1,21 @@
-"""`t2t-avg-all`: averages the last checkpoints of a training, or the last of each."""
+"""`t2t-avg-all`: averages the last checkpoints of a training, or the last of each.
+
+t2t-avg-all --problem=translate_ende --hparams_set=big [--output_dir=DIR] [--n=20] [--min_steps=0]
+t2t-avg-all --model_dir=DIR [--output_dir=DIR/avg] [--n=8] [--wait_minutes=20] [--min_steps=0]
+
+Averages the weights of the last checkpoints (section 6.1 of the paper) and writes the average to
+output_dir/averaged. Scores it on the dev split beside the newest and the best checkpoint; commands such as
+t2t-decoder use it from then on, unless it is worse. Where the training data has changed, only checkpoints
+since then are averaged.
+
+With --model_dir, as in tensor2tensor: for each checkpoint the average of it and the --n - 1 before it, also
+while the training is running. The averages go to an --output_dir of their own, which t2t-eval,
+t2t-translate-all, t2t-decoder and t2t-exporter read like a training's.
+"""
 
 from __future__ import annotations
 
 import os
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -36,19 +48,6 @@ from t2t_revival.model_folder import ModelFolder
 from t2t_revival.problems.problem import DEV, Data
 from t2t_revival.utils.files import check_writable, exclusive_lock
 
-USAGE = """
-t2t-avg-all --problem=translate_ende --hparams_set=big [--output_dir=DIR] [--n=20] [--min_steps=0]
-t2t-avg-all --model_dir=DIR [--output_dir=DIR/avg] [--n=8] [--wait_minutes=20] [--min_steps=0]
-
-Averages the weights of the last checkpoints (section 6.1 of the paper) and writes the average to
-output_dir/averaged. Scores it on the dev split beside the newest and the best checkpoint; commands such as
-t2t-decoder use it from then on, unless it is worse. Where the training data has changed, only checkpoints
-since then are averaged.
-
-With --model_dir, as in tensor2tensor: for each checkpoint the average of it and the --n - 1 before it, also
-while the training is running. The averages go to an --output_dir of their own, which t2t-eval,
-t2t-translate-all, t2t-decoder and t2t-exporter read like a training's.
-"""
 FOLDER = "avg"  # T2T's
 SENTENCES = 200  # that are decoded for BLEU or F1, as t2t-eval does
 
@@ -221,7 +220,4 @@ def _warn_of_gap(checkpoint: Checkpoint) -> None:
     )
 
 
-main = Command(AverageFlags, USAGE, _average)
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = Command(AverageFlags, _average, __doc__)

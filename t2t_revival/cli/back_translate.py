@@ -1,8 +1,17 @@
-"""`t2t-back-translate`: makes a corpus of monolingual text with a model of the other direction."""
+"""`t2t-back-translate`: makes a corpus of monolingual text with a model of the other direction.
+
+t2t-back-translate --model_dir=DIR --mono=FILE[,FILE...] --corpus_dir=DIR [--method=beam|sampling|noised]
+
+Translates text that has no translation, and writes a corpus for a model of the other direction: with a model
+from German to English and German text, corpus_dir/train.en has the model's outputs and train.de the text.
+After an interruption, even kill -9, the same command resumes.
+
+With --decode_shards, several processes or machines share the text, each with its own --worker_id; the one
+that finishes last writes the corpus.
+"""
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -23,21 +32,10 @@ from t2t_revival.cli.support.run_flags import (
 )
 from t2t_revival.cli.support.text_files import STANDARD_STREAM
 from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.decoding.shards import Shard
-from t2t_revival.decoding.trained_models import TrainedModel, load_translator
+from t2t_revival.decoding.trained_models import TrainedModel
 from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.model_folder import ModelFolder, Run
 
-USAGE = """
-t2t-back-translate --model_dir=DIR --mono=FILE[,FILE...] --corpus_dir=DIR [--method=beam|sampling|noised]
-
-Translates text that has no translation, and writes a corpus for a model of the other direction: with a model
-from German to English and German text, corpus_dir/train.en has the model's outputs and train.de the text.
-After an interruption, even kill -9, the same command resumes.
-
-With --decode_shards, several processes or machines share the text, each with its own --worker_id; the one
-that finishes last writes the corpus.
-"""
 METHODS = BEAM, SAMPLING, NOISED = "beam", "sampling", "noised"
 
 
@@ -80,7 +78,10 @@ def _back_translate(flags: BackTranslateFlags) -> None:
     def decoded() -> BackTranslation:
         corpus = _corpus(flags, trained)
         if not (corpus.stored_counts() or corpus.are_complete()):
-            _decode(flags, corpus, shard)
+            translator = flags.engine.load_translator([corpus.model], corpus.options)
+            say(f"decoding {corpus.text.count:,} lines with {corpus.model.checkpoint.path}")
+            with ProgressBar("sentences") as bar:
+                corpus.decode(translator, shard, bar.update, say)
         return corpus
 
     corpus = taking_next(decoded, flags.checkpoint, warn_of_corruption)
@@ -146,22 +147,6 @@ def _noise(flags: BackTranslateFlags) -> WordNoise | None:
         raise T2TError(f"--noise: {error}") from error
 
 
-def _decode(flags: BackTranslateFlags, corpus: BackTranslation, shard: Shard) -> None:
-    """Decodes the share of one worker."""
-    flags.engine.load_backend()
-    translator = load_translator(
-        [corpus.model],
-        corpus.options,
-        flags.engine.num_parallel_batches(),
-        engine=flags.engine.name,
-        precision=flags.engine.precision,
-        on_note=say,
-    )
-    say(f"decoding {corpus.text.count:,} lines with {corpus.model.checkpoint.path}")
-    with ProgressBar("sentences") as bar:
-        corpus.decode(translator, shard, bar.update, say)
-
-
 def _next(flags: BackTranslateFlags, corpus: BackTranslation) -> CommandLine:
     """The command that makes data of the corpus and of another one, which only the user knows."""
     name = corpus.problem.name
@@ -177,7 +162,4 @@ def _next(flags: BackTranslateFlags, corpus: BackTranslation) -> CommandLine:
     )
 
 
-main = Command(BackTranslateFlags, USAGE, _back_translate)
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = Command(BackTranslateFlags, _back_translate, __doc__)

@@ -1,10 +1,24 @@
-"""`t2t-bleu`: scores a file of translations, or a folder of them, against a file of references."""
+"""`t2t-bleu`: scores a file of translations, or a folder of them, against a file of references.
+
+t2t-bleu --translation=FILE --reference=FILE[,FILE] [--target_lang=de]
+t2t-bleu --translations_dir=DIR --reference=FILE[,FILE] [--event_dir=DIR] [--wait_minutes=20]
+
+Prints sacreBLEU (uncased and cased) and chrF2 of plain text, with their signatures. Languages without
+spaces between words have tokenizers of their own: zh, ja-mecab, ko-mecab or char.
+
+With one reference, in a language with spaces, also BLEU as tensor2tensor's t2t-bleu computes it and, with
+--target_lang, as the paper reports it: of text tokenised for that language, with German compounds split at
+hyphens. Only sacreBLEU is comparable to sacreBLEU.
+
+With --translations_dir, as in tensor2tensor: sacreBLEU of each file of a folder that t2t-translate-all
+fills, or is still filling. With --event_dir the scores also go to TensorBoard; a second run continues after
+the last step of the first.
+"""
 
 from __future__ import annotations
 
 import re
 import shlex
-import sys
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,21 +47,6 @@ from t2t_revival.metrics.bleu import (
 )
 from t2t_revival.utils.bleu_tokenizers import DEFAULT, primary_code
 
-USAGE = """
-t2t-bleu --translation=FILE --reference=FILE[,FILE] [--target_lang=de]
-t2t-bleu --translations_dir=DIR --reference=FILE[,FILE] [--event_dir=DIR] [--wait_minutes=20]
-
-Prints sacreBLEU (uncased and cased) and chrF2 of plain text, with their signatures. Languages without
-spaces between words have tokenizers of their own: zh, ja-mecab, ko-mecab or char.
-
-With one reference, in a language with spaces, also BLEU as tensor2tensor's t2t-bleu computes it and, with
---target_lang, as the paper reports it: of text tokenised for that language, with German compounds split at
-hyphens. Only sacreBLEU is comparable to sacreBLEU.
-
-With --translations_dir, as in tensor2tensor: sacreBLEU of each file of a folder that t2t-translate-all
-fills, or is still filling. With --event_dir the scores also go to TensorBoard; a second run continues after
-the last step of the first.
-"""
 FORM = "one a line, plain or .gz; - is the standard input."
 
 
@@ -203,7 +202,4 @@ def _lines(path: str) -> list[str]:
     return read_lines(Path(path).expanduser())
 
 
-main = Command(BleuFlags, USAGE, _bleu)
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = Command(BleuFlags, _bleu, __doc__)

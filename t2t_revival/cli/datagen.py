@@ -1,9 +1,20 @@
-"""`t2t-datagen`: generates the vocabulary and the shards of a problem."""
+"""`t2t-datagen`: generates the vocabulary and the shards of a problem.
+
+t2t-datagen --problem=translate_ende [--data_source=FOLDER|sample|wmt14|tfds:NAME/CONFIG|hf:OWNER/NAME/CONFIG]
+            [--data_source="NAME=SOURCE:WEIGHT,NAME=SOURCE:WEIGHT"|CORPORA.yaml]
+            [--data_dir=DIR] [--clean] [--runner=DirectRunner|FlinkRunner|SparkRunner|DataflowRunner]
+
+Generates the vocabulary and the TFRecord shards of a problem. Existing files are verified and kept; missing
+or corrupt shards are generated again, with the same bytes. After an interruption the same command resumes.
+Where a file of the source has changed since, this is an error; --overwrite makes the data again.
+
+With --runner, workers of Apache Beam generate the shards, with the same bytes. data_dir and the files of the
+source must be in folders that this machine and all workers share, at the same paths.
+"""
 
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
@@ -16,18 +27,6 @@ from t2t_revival.data.workers import ShardRunner
 from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.problems.problem import TRAIN, Problem
 
-USAGE = """
-t2t-datagen --problem=translate_ende [--data_source=FOLDER|sample|wmt14|tfds:NAME/CONFIG|hf:OWNER/NAME/CONFIG]
-            [--data_source="NAME=SOURCE:WEIGHT,NAME=SOURCE:WEIGHT"|CORPORA.yaml]
-            [--data_dir=DIR] [--clean] [--runner=DirectRunner|FlinkRunner|SparkRunner|DataflowRunner]
-
-Generates the vocabulary and the TFRecord shards of a problem. Existing files are verified and kept; missing
-or corrupt shards are generated again, with the same bytes. After an interruption the same command resumes.
-Where a file of the source has changed since, this is an error; --overwrite makes the data again.
-
-With --runner, workers of Apache Beam generate the shards, with the same bytes. data_dir and the files of the
-source must be in folders that this machine and all workers share, at the same paths.
-"""
 COLUMNS = {  # fields of a split's counts by their titles
     "pairs": "examples",
     "skipped": "skipped",
@@ -163,7 +162,4 @@ def _next(metadata: Metadata, problem: Problem, flags: DatagenFlags) -> CommandL
     return CommandLine("t2t-trainer", **names, data_dir=folder, t2t_usr_dir=flags.t2t_usr_dir)
 
 
-main = Command(DatagenFlags, USAGE, _datagen)
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = Command(DatagenFlags, _datagen, __doc__)

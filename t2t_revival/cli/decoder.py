@@ -1,55 +1,5 @@
-"""`t2t-decoder`: translates a file, a split, or typed lines, and scores given targets."""
+"""`t2t-decoder`: translates a file, a split, or typed lines, and scores given targets.
 
-from __future__ import annotations
-
-import shlex
-import sys
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from itertools import combinations, product
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-from t2t_revival.cli.support.command import Command
-from t2t_revival.cli.support.engine_flags import Engine, engine_flags
-from t2t_revival.cli.support.flags import flag
-from t2t_revival.cli.support.line_flags import LineFlags
-from t2t_revival.cli.support.messages import ProgressBar, say
-from t2t_revival.cli.support.run_flags import (
-    DECODE_HPARAMS,
-    SPLIT_DIR,
-    EnsembleFlags,
-    ShardFlags,
-    decode_options,
-    shards_flag,
-)
-from t2t_revival.cli.support.text_files import (
-    STANDARD_STREAM,
-    check_one_standard_input,
-    check_outputs,
-    drawing,
-    name_of,
-    named_files,
-    output_path,
-    output_to,
-    prompt,
-    read_lines,
-    read_part,
-)
-from t2t_revival.cli.support.typed_lines import answering
-from t2t_revival.decoding.json_outputs import links_of
-from t2t_revival.decoding.markup.patterns import KINDS
-from t2t_revival.decoding.resumable import UNCHECKED, score_pairs, split_at_tab, translate_lines
-from t2t_revival.decoding.shards import Shard
-from t2t_revival.errors import T2TError
-from t2t_revival.evaluation.decoded import SplitFiles, decode_split, report, scoring_command
-from t2t_revival.model_folder import ModelFolder
-from t2t_revival.utils.files import is_special
-
-if TYPE_CHECKING:
-    from t2t_revival.decoding.translator import Translator
-
-USAGE = """
 t2t-decoder --problem=translate_ende --hparams_set=base --decode_from_file=in.en --decode_to_file=out.de
 
 Decodes a file, or lines that are typed (--decode_interactive), or else the dev or test split, with its BLEU
@@ -67,6 +17,59 @@ the log-probability of each target in a file of source, tab, target.
 source, 0-0 1-2; --output_format=jsonl writes objects, with token_scores=True and alternatives=5 also how
 likely each token is, and what else was.
 """
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations, count, product
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from t2t_revival.cli.support.command import Command
+from t2t_revival.cli.support.engine_flags import Engine, engine_flags
+from t2t_revival.cli.support.flags import READ, WRITTEN, flag
+from t2t_revival.cli.support.line_flags import LineFlags
+from t2t_revival.cli.support.messages import ProgressBar, say
+from t2t_revival.cli.support.run_flags import (
+    DECODE_HPARAMS,
+    SPLIT_DIR,
+    EnsembleFlags,
+    ShardFlags,
+    decode_options,
+    shards_flag,
+)
+from t2t_revival.cli.support.text_files import (
+    check_outputs,
+    drawing,
+    name_of,
+    output_path,
+    output_to,
+    prompt,
+    read_lines,
+    read_part,
+)
+from t2t_revival.decoding.json_outputs import links_of
+from t2t_revival.decoding.markup.patterns import KINDS
+from t2t_revival.decoding.resumable import (
+    UNCHECKED,
+    note_unaligned,
+    note_unmet,
+    score_pairs,
+    split_at_tab,
+    translate_lines,
+)
+from t2t_revival.decoding.shards import Shard
+from t2t_revival.errors import T2TError
+from t2t_revival.evaluation.decoded import SplitFiles, decode_split, report, scoring_command
+from t2t_revival.model_folder import ModelFolder
+from t2t_revival.utils.files import is_special
+
+if TYPE_CHECKING:
+    from t2t_revival.decoding.outputs import Translation
+    from t2t_revival.decoding.translator import Translator
+
 INPUTS = ("decode_from_file", "decode_interactive", "score_file")
 
 
@@ -82,6 +85,8 @@ class DecoderFlags(EnsembleFlags, LineFlags, ShardFlags):
         ("score_file", "partial_targets"),
         *product(("score_file", "partial_targets"), ("split_sentences", "markup", "input_format")),
         *product(("score_file", "partial_targets", "markup"), ("terminology",)),
+        *product(("eval_use_test_set",), ("dataset_split=train", "dataset_split=dev")),
+        *product(("output_format=jsonl",), ("pretty", "decode_interactive")),
     )
     needs = tuple(
         (name, "decode_from_file", "decode_interactive") for name in ("partial_targets", "terminology")
@@ -98,11 +103,13 @@ class DecoderFlags(EnsembleFlags, LineFlags, ShardFlags):
         "",
         "File for translations or scores; by default, or with -, the standard output. Translations of a "
         "split always go to a file, with inputs and references beside it; by default in output_dir/decoded.",
+        file=WRITTEN,
     )
     score_file: str = flag(
         "",
         "Pairs to score, source TAB target on each line; - is the standard input. Writes the natural "
         "logarithm of each target's probability, EOS included, without a length penalty.",
+        file=READ,
     )
     decode_interactive: bool = flag(False, "Translate typed lines.")
     partial_targets: bool = flag(
@@ -129,7 +136,9 @@ class DecoderFlags(EnsembleFlags, LineFlags, ShardFlags):
 def _decoder(flags: DecoderFlags) -> None:
     _check_flags(flags)
     shard = flags.shard()
-    _check_files(flags, shard)
+    read = flags.files(READ)
+    parts = {f"{name}{shard.suffix}": f"{file}{shard.suffix}" for name, file in read.items()}
+    check_outputs({**parts, **read}, _outputs(flags, shard))
     folder = flags.open_model()
     _check_model_files(flags, shard, folder)
 
@@ -140,14 +149,7 @@ def _decoder(flags: DecoderFlags) -> None:
     if flags.score_file:
         _score_file(flags, load)
     elif flags.decode_interactive:
-        translator = load()
-        draw = drawing(translator.problem) if flags.pretty else None
-        terminology = flags.read_terminology()
-        if flags.terminology and translator.why_unchecked:
-            say(f"warning: {UNCHECKED}{translator.why_unchecked}")
-        answer = answering(translator, flags.partial_targets, terminology)
-        links = links_of if translator.options.alignments else None
-        prompt(answer, translator.options.write_beam_scores, draw, links)
+        _translate_typed(flags, load())
     elif flags.decode_from_file:
         _decode_file(flags, shard, load)
     else:
@@ -156,8 +158,6 @@ def _decoder(flags: DecoderFlags) -> None:
 
 def _check_flags(flags: DecoderFlags) -> None:
     """Rejects combinations in which one flag has no effect."""
-    if flags.eval_use_test_set and flags.dataset_split not in ("", "test"):
-        raise T2TError(f"--eval_use_test_set and --dataset_split={flags.dataset_split}: give one of them")
     path = output_path(flags.decode_to_file)
     if path and is_special(path) and (flags.is_of_split or flags.decode_shards > 1):
         raise T2TError(f"--decode_to_file={path}: other files are written beside it: name a file")
@@ -169,12 +169,8 @@ def _check_flags(flags: DecoderFlags) -> None:
             )
         if flags.pretty:
             raise T2TError("--pretty and a split cannot be combined: the metric needs one output per line")
-    if flags.writes_json:
-        for name in ("pretty", "decode_interactive"):
-            if flags.has(name):
-                raise T2TError(f"--output_format=jsonl and --{name} cannot be combined: give one of them")
-        if flags.is_of_split:
-            raise T2TError("--output_format=jsonl and a split cannot be combined: give --decode_from_file")
+    if flags.writes_json and flags.is_of_split:
+        raise T2TError("--output_format=jsonl and a split cannot be combined: give --decode_from_file")
     if flags.ensemble and flags.engine.is_ctranslate2:
         raise T2TError("--ensemble is for --engine=tensorflow: CTranslate2 has one model")
     if flags.ensemble and flags.is_of_split and not flags.decode_to_file:
@@ -188,21 +184,8 @@ def _check_flags(flags: DecoderFlags) -> None:
         raise T2TError("--decode_shards is only for decoding a file or a split")
 
 
-def _check_files(flags: DecoderFlags, shard: Shard) -> None:
-    """Checks that no output overwrites the text."""
-    check_one_standard_input(decode_from_file=flags.decode_from_file, terminology=flags.terminology)
-    inputs = named_files(decode_from_file=flags.decode_from_file, score_file=flags.score_file)
-    parts = {
-        f"{name}{shard.suffix}": f"{file}{shard.suffix}"
-        for name, file in inputs.items()
-        if file != STANDARD_STREAM
-    }
-    inputs |= named_files(terminology=flags.terminology)
-    check_outputs({**parts, **inputs}, _outputs(flags, shard) or ({"": STANDARD_STREAM} if inputs else {}))
-
-
 def _check_model_files(flags: DecoderFlags, shard: Shard, folder: ModelFolder) -> None:
-    """Checks that no output overwrites the model or the data."""
+    """Checks that no output, and no worker's part of one, overwrites the model or the data."""
     inputs = flags.model_files(folder)
     if flags.is_of_split:
         data_dir = Path(flags.data_dir or folder.run.data_dir).expanduser()
@@ -246,6 +229,36 @@ def _load(flags: DecoderFlags, folder: ModelFolder) -> Translator:
             "outputs are not made: if it has any, give --t2t_usr_dir"
         )
     return translator
+
+
+def _translate_typed(flags: DecoderFlags, translator: Translator) -> None:
+    """Translates lines that are typed."""
+    draw = drawing(translator.problem) if flags.pretty else None
+    terminology = flags.read_terminology()
+    if flags.terminology and translator.why_unchecked:
+        say(f"warning: {UNCHECKED}{translator.why_unchecked}")
+    numbers = count(1)
+
+    def answer(line: str) -> Sequence[Translation]:
+        source, _, prefix = line.partition("\t") if flags.partial_targets else (line, "", "")
+        number = next(numbers)
+        try:
+            outputs = translator.nbest(
+                [source],
+                on_truncation=lambda truncation: say(f"warning: {truncation}"),
+                prefixes=[prefix],
+                first_line=number,
+                constraints=[terminology.constraints(source)],
+            )[0]
+        except T2TError as error:
+            say(f"error: {error}")
+            return []
+        note_unmet(f"line {number}", outputs[0], say)
+        note_unaligned(f"line {number}", outputs[0], say)
+        return outputs
+
+    links = links_of if translator.options.alignments else None
+    prompt(answer, translator.options.write_beam_scores, draw, links)
 
 
 def _decode_file(flags: DecoderFlags, shard: Shard, load: Callable[[], Translator]) -> None:
@@ -339,7 +352,4 @@ def _score_file(flags: DecoderFlags, load: Callable[[], Translator]) -> None:
             say(f"next: {shlex.join(['paste', str(path), str(pairs_file)])} | sort -g | head")
 
 
-main = Command(DecoderFlags, USAGE, _decoder)
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = Command(DecoderFlags, _decoder, __doc__)

@@ -1,8 +1,21 @@
-"""`t2t-distill`: trains a student on its teacher's outputs, and compares the two."""
+"""`t2t-distill`: trains a student on its teacher's outputs, and compares the two.
+
+t2t-distill --teacher=DIR[,DIR...] --hparams_set=student_tiny [--output_dir=DIR] [--nearest]
+            [--original_targets] [--monolingual=FILE,...]
+t2t-distill --teacher=DIR[,DIR...] --distilled_dir=DIR --decode_shards=4 --worker_id=0 [--nearest]
+            [--monolingual=FILE,...]
+
+Decodes the training sources, and further text, with a teacher; trains a student on the outputs with
+t2t-trainer; averages its last checkpoints; and writes a table of the two models' quality, speed and size to
+output_dir/distillation.md. Steps that are complete are skipped: after an interruption, even kill -9, the same
+command resumes.
+
+With --worker_id it only decodes one worker's share of the text. When all workers are done, the command
+without it does the rest.
+"""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -39,20 +52,6 @@ from t2t_revival.problems.problem import TRAIN
 from t2t_revival.utils import checked_json
 from t2t_revival.utils.files import atomic_write, writing
 
-USAGE = """
-t2t-distill --teacher=DIR[,DIR...] --hparams_set=student_tiny [--output_dir=DIR] [--nearest]
-            [--original_targets] [--monolingual=FILE,...]
-t2t-distill --teacher=DIR[,DIR...] --distilled_dir=DIR --decode_shards=4 --worker_id=0 [--nearest]
-            [--monolingual=FILE,...]
-
-Decodes the training sources, and further text, with a teacher; trains a student on the outputs with
-t2t-trainer; averages its last checkpoints; and writes a table of the two models' quality, speed and size to
-output_dir/distillation.md. Steps that are complete are skipped: after an interruption, even kill -9, the same
-command resumes.
-
-With --worker_id it only decodes one worker's share of the text. When all workers are done, the command
-without it does the rest.
-"""
 REPORT = "distillation"
 DECODING = (
     "teacher",
@@ -109,16 +108,16 @@ class DistillFlags(TrainingFlags, ShardFlags):
 
 def _distill(flags: DistillFlags) -> None:
     _check_flags(flags)
-    taking_next(partial(_decode_or_train, flags), flags.checkpoint, warn_of_corruption)
 
+    def decode_or_train() -> None:
+        teachers, run = _teachers(flags)
+        of_problem = replace(flags, problem=run.problem)
+        if "worker_id" in flags.given:
+            _decode(of_problem, _outputs(of_problem, teachers, run))
+        else:
+            _train_student(of_problem, teachers, run)
 
-def _decode_or_train(flags: DistillFlags) -> None:
-    teachers, run = _teachers(flags)
-    flags = replace(flags, problem=run.problem)
-    if "worker_id" in flags.given:
-        _decode(flags, _outputs(flags, teachers, run))
-    else:
-        _train_student(flags, teachers, run)
+    taking_next(decode_or_train, flags.checkpoint, warn_of_corruption)
 
 
 def _check_flags(flags: DistillFlags) -> None:
@@ -174,15 +173,7 @@ def _decode(flags: DistillFlags, outputs: TeacherOutputs) -> None:
     """Decodes the share of one worker."""
     shard = flags.shard()
     outputs.stored()
-    flags.engine.load_backend()
-    translator = load_translator(
-        outputs.teachers,
-        outputs.options,
-        flags.engine.num_parallel_batches(),
-        engine=flags.engine.name,
-        precision=flags.engine.precision,
-        on_note=say,
-    )
+    translator = flags.engine.load_translator(outputs.teachers, outputs.options)
     say(f"decoding with {', '.join(str(teacher.checkpoint.path) for teacher in outputs.teachers)}")
     with ProgressBar("sentences") as bar:
         outputs.decode(translator, shard, bar.update, say)
@@ -203,7 +194,11 @@ def _train_student(flags: DistillFlags, teachers: list[TrainedModel], run: Run) 
     student.check_vocabularies(run)
     outputs = _outputs(flags, teachers, run)
     data_dir = student_data_dir(outputs, flags.original_targets)
-    _check_data_dir(student, data_dir)
+    if student.has_run and student.run.data_dir != str(data_dir.resolve()):
+        raise T2TError(
+            f"{output_dir} holds a model trained on {student.run.data_dir}, not on {data_dir.resolve()}: "
+            "give another --output_dir"
+        )
     if not outputs.are_complete():
         given = flags.repeated((*DECODING, *COMMON))
         run_command("t2t-distill", {**given, "distilled_dir": outputs.folder, "worker_id": 0})
@@ -227,15 +222,6 @@ def _make_data(flags: DistillFlags, outputs: TeacherOutputs, vocabularies: list[
     say(f"{counts['pairs']:,} training pairs of {counts['sources']:,} sources in {data_dir}")
     if empty := counts["empty_outputs"]:
         say(f"{empty:,} outputs of the teacher are empty and left out")
-
-
-def _check_data_dir(student: ModelFolder, data_dir: Path) -> None:
-    """Checks that an existing student was trained on the same data."""
-    if student.has_run and student.run.data_dir != str(data_dir.resolve()):
-        raise T2TError(
-            f"{student.path} holds a model trained on {student.run.data_dir}, not on {data_dir.resolve()}: "
-            "give another --output_dir"
-        )
 
 
 def _compare(flags: DistillFlags, outputs: TeacherOutputs, student: TrainedModel) -> None:
@@ -265,7 +251,4 @@ def _compare(flags: DistillFlags, outputs: TeacherOutputs, student: TrainedModel
     print(f"table    {path.with_suffix('.md')}\ndata     {path}")
 
 
-main = Command(DistillFlags, USAGE, _distill)
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = Command(DistillFlags, _distill, __doc__)

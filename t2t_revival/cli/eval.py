@@ -1,9 +1,18 @@
-"""`t2t-eval`: scores each checkpoint of a training on the dev or test split."""
+"""`t2t-eval`: scores each checkpoint of a training on the dev or test split.
+
+t2t-eval --problem=translate_ende --hparams_set=big [--eval_use_test_set] [--checkpoint=best|FILE|FOLDER]
+
+Scores each checkpoint of a training, and the average of t2t-avg-all: loss, perplexity and accuracy on the
+whole split, BLEU or F1 of --eval_bleu_sentences of its sentences, decoded. Prints a table, writes it to
+output_dir/eval-dev.csv (or eval-test.csv) and draws it beside; the decoded outputs go to eval-dev/.
+Checkpoints with a row in the table are not scored again. Recommends the checkpoint that is best by the
+training's --best_metric. BLEU and F1 leave it to the loss where the best is below 1, or the difference is
+within the noise of the sample.
+"""
 
 from __future__ import annotations
 
 import os
-import sys
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -32,17 +41,6 @@ from t2t_revival.model_folder import ModelFolder
 from t2t_revival.problems.problem import DEV, TEST, Data
 from t2t_revival.utils.files import check_writable
 from t2t_revival.visualization.learning_curve import draw_evaluations
-
-USAGE = """
-t2t-eval --problem=translate_ende --hparams_set=big [--eval_use_test_set] [--checkpoint=best|FILE|FOLDER]
-
-Scores each checkpoint of a training, and the average of t2t-avg-all: loss, perplexity and accuracy on the
-whole split, BLEU or F1 of --eval_bleu_sentences of its sentences, decoded. Prints a table, writes it to
-output_dir/eval-dev.csv (or eval-test.csv) and draws it beside; the decoded outputs go to eval-dev/.
-Checkpoints with a row in the table are not scored again. Recommends the checkpoint that is best by the
-training's --best_metric. BLEU and F1 leave it to the loss where the best is below 1, or the difference is
-within the noise of the sample.
-"""
 
 
 @dataclass(frozen=True)
@@ -173,7 +171,4 @@ def _print_next(flags: EvalFlags, folder: ModelFolder, best: Evaluation) -> None
     print(f"next: {CommandLine('t2t-decoder', **where)}")
 
 
-main = Command(EvalFlags, USAGE, _eval)
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = Command(EvalFlags, _eval, __doc__)

@@ -1,9 +1,15 @@
-"""`t2t-exporter`: writes a trained model as a SavedModel for TensorFlow Serving, or for other engines."""
+"""`t2t-exporter`: writes a trained model as a SavedModel for TensorFlow Serving, or for other engines.
+
+t2t-exporter --problem=translate_ende --hparams_set=big [--output_dir=DIR] [--export_dir=DIR]
+
+Exports a trained model, vocabulary and search included, as one SavedModel: strings in, strings out.
+TensorFlow Serving serves the newest version in export_dir. With --format=ctranslate2, exports the weights for
+that engine; with --format=litert, model and search for LiteRT (TensorFlow Lite), from ids to ids.
+"""
 
 from __future__ import annotations
 
 import shlex
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,13 +32,6 @@ from t2t_revival.utils.files import check_no_pattern, check_writable
 if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator
 
-USAGE = """
-t2t-exporter --problem=translate_ende --hparams_set=big [--output_dir=DIR] [--export_dir=DIR]
-
-Exports a trained model, vocabulary and search included, as one SavedModel: strings in, strings out.
-TensorFlow Serving serves the newest version in export_dir. With --format=ctranslate2, exports the weights for
-that engine; with --format=litert, model and search for LiteRT (TensorFlow Lite), from ids to ids.
-"""
 SAVED_MODEL, LITERT = "saved_model", "litert"
 FORMATS = {  # with the values of --quantize that they have
     SAVED_MODEL: ("none", "bfloat16", "int8", "int8_weights"),
@@ -188,7 +187,4 @@ def _opening(folder: Path, translator: Translator) -> tuple[str, dict[str, str]]
     return "".join(opened.values()), dict(zip(("source", "target"), names, strict=True))
 
 
-main = Command(ExporterFlags, USAGE, _export)
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = Command(ExporterFlags, _export, __doc__)

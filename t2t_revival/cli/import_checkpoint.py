@@ -1,8 +1,14 @@
-"""`t2t-import-checkpoint`: converts a checkpoint of tensor2tensor to an output_dir."""
+"""`t2t-import-checkpoint`: converts a checkpoint of tensor2tensor to an output_dir.
+
+t2t-import-checkpoint --checkpoint=DIR_OR_PREFIX --output_dir=DIR
+
+Reads a checkpoint of tensor2tensor's model `transformer`, with the hparams.json and flags.txt beside it
+and its vocabulary, vocab.*.subwords, and writes an output_dir that the other commands use. Versions
+1.4 to 1.15 can be read.
+"""
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,14 +20,6 @@ from t2t_revival.cli.support.problem_flags import ProblemFlags
 from t2t_revival.errors import CommandLine
 from t2t_revival.hparams import HParams
 from t2t_revival.model_folder import IMPORTED_DATA
-
-USAGE = """
-t2t-import-checkpoint --checkpoint=DIR_OR_PREFIX --output_dir=DIR
-
-Reads a checkpoint of tensor2tensor's model `transformer`, with the hparams.json and flags.txt beside it
-and its vocabulary, vocab.*.subwords, and writes an output_dir that the other commands use. Versions
-1.4 to 1.15 can be read.
-"""
 
 
 @dataclass(frozen=True)
@@ -55,10 +53,6 @@ class ImportFlags(ProblemFlags):
 def _import(flags: ImportFlags) -> None:
     flags.import_usr_dir()
     tensorflow_setup.load_tensorflow_alone()
-    _import_checkpoint(flags)
-
-
-def _import_checkpoint(flags: ImportFlags) -> None:
     from t2t_revival.t2t_import.importer import ImportSource, import_checkpoint
 
     source = ImportSource(
@@ -101,7 +95,4 @@ def _changes(hparams_set: str, hparams: HParams) -> str:
     return f", but with {', '.join(changes)} (in hparams.json)" if changes else ""
 
 
-main = Command(ImportFlags, USAGE, _import)
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = Command(ImportFlags, _import, __doc__)

@@ -1,4 +1,11 @@
-"""`t2t-make-tf-configs`: prints TF_CONFIG for each machine of a training."""
+"""`t2t-make-tf-configs`: prints TF_CONFIG for each machine of a training.
+
+t2t-make-tf-configs --masters=HOST:PORT,HOST:PORT
+
+Prints a line for each machine: start t2t-trainer --strategy=multi_worker there with the variable TF_CONFIG of
+its line. The first machine is the chief, which reports, evaluates and saves; output_dir and data_dir must be
+folders that all machines share.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +20,6 @@ from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.flags import Flags, flag
 from t2t_revival.errors import CommandLine, T2TError
 
-USAGE = """
-t2t-make-tf-configs --masters=HOST:PORT,HOST:PORT
-
-Prints a line for each machine: start t2t-trainer --strategy=multi_worker there with the variable TF_CONFIG of
-its line. The first machine is the chief, which reports, evaluates and saves; output_dir and data_dir must be
-folders that all machines share.
-"""
 ADDRESS = re.compile(r"(?P<host>[\w.-]+|\[[0-9A-Fa-f:]+\]):(?P<port>\d{1,5})", re.ASCII)
 
 
@@ -77,7 +77,4 @@ def _without_ps(masters: Sequence[str], ps: Sequence[str]) -> str:
     )
 
 
-main = Command(TfConfigsFlags, USAGE, _make)
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = Command(TfConfigsFlags, _make, __doc__)

@@ -1,8 +1,15 @@
-"""`t2t-parseval`: scores a file of predicted trees against a file of gold trees."""
+"""`t2t-parseval`: scores a file of predicted trees against a file of gold trees.
+
+t2t-parseval --gold=FILE --predicted=FILE
+
+Prints labelled F1, precision and recall of brackets, exact match and crossing brackets, as EVALB
+computes them with COLLINS.prm: of all sentences, of those of at most 40 words, and by length.
+Punctuation is recognised by the gold trees' tags; predicted trees need no tags. Sentences without a parse,
+as "(())", "()" or a blank line, count in no measure, as in EVALB; their number is printed.
+"""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
@@ -10,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from t2t_revival.cli.support.command import Command
-from t2t_revival.cli.support.flags import Flags, flag
-from t2t_revival.cli.support.text_files import STANDARD_STREAM, check_one_standard_input, name_of, read_lines
+from t2t_revival.cli.support.flags import READ, Flags, flag
+from t2t_revival.cli.support.text_files import STANDARD_STREAM, name_of, read_lines
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.files import file_lines
 
@@ -23,14 +30,6 @@ if TYPE_CHECKING:
     NumberedTrees = list[tuple[int, Tree]]  # each with the line on which it begins
     Sentences = list[tuple[int, Tree | None]]  # likewise
 
-USAGE = """
-t2t-parseval --gold=FILE --predicted=FILE
-
-Prints labelled F1, precision and recall of brackets, exact match and crossing brackets, as EVALB
-computes them with COLLINS.prm: of all sentences, of those of at most 40 words, and by length.
-Punctuation is recognised by the gold trees' tags; predicted trees need no tags. Sentences without a parse,
-as "(())", "()" or a blank line, count in no measure, as in EVALB; their number is printed.
-"""
 COLUMNS: dict[str, Callable[[BracketCounts], float]] = {  # by title
     "    F1": lambda counts: counts.f1,
     "precision": lambda counts: counts.precision,
@@ -49,15 +48,14 @@ FORM = "in Penn bracketing, plain or .gz, one a line or each over several lines;
 class ParsevalFlags(Flags):
     """The flags of t2t-parseval."""
 
-    gold: str = flag("", f"Correct trees, {FORM}", missing="=FILE is missing")
-    predicted: str = flag("", f"Trees of the same sentences, {FORM}", missing="=FILE is missing")
+    gold: str = flag("", f"Correct trees, {FORM}", missing="=FILE is missing", file=READ)
+    predicted: str = flag("", f"Trees of the same sentences, {FORM}", missing="=FILE is missing", file=READ)
 
 
 def _parseval(flags: ParsevalFlags) -> None:
     """Prints the scores of the predicted trees."""
     from t2t_revival.metrics.parseval import score_corpus
 
-    check_one_standard_input(gold=flags.gold, predicted=flags.predicted)
     (gold, all_gold), (predicted, all_predicted) = _trees(flags.gold), _trees(flags.predicted)
     gold_name, predicted_name = name_of(flags.gold), name_of(flags.predicted)
     pairs = [pair for pair in product(all_gold, all_predicted) if len(pair[0]) == len(pair[1])]
@@ -120,7 +118,4 @@ def _print_table(result: Parseval) -> None:
         print(f"sentences without a tree, not counted, as in EVALB: {errors} (F1 if they were: {f1:.2f})")
 
 
-main = Command(ParsevalFlags, USAGE, _parseval)
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = Command(ParsevalFlags, _parseval, __doc__)

@@ -1,8 +1,19 @@
-"""`t2t-query-server`: translates by a running TensorFlow Serving, or by an exported folder."""
+"""`t2t-query-server`: translates by a running TensorFlow Serving, or by an exported folder.
+
+t2t-query-server --server=localhost:8500 --servable_name=translate_ende --decode_from_file=in.en
+
+Translates with a running TensorFlow Serving, over gRPC (host:port) or REST (http://host:port), or with
+--saved_model=DIR a folder that t2t-exporter wrote: a file, one text (--inputs_once), or else lines that are
+typed (Ctrl-D ends). Each line of input has one line of output, written as by t2t-decoder. After an
+interruption the same command resumes; it relies on the server to have the same model still. With
+--problem=parse_wsj, sentences are split into words before they are sent, and outputs become trees.
+
+--terminology=FILE and --input_format=jsonl, with "constraints", "avoid" and "terms", are those of
+t2t-decoder; the model needs the signature translate_with_constraints, which exports of text have.
+"""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -12,18 +23,14 @@ from typing import TYPE_CHECKING
 
 from t2t_revival.cli.support import tensorflow_setup
 from t2t_revival.cli.support.command import Command
-from t2t_revival.cli.support.flags import flag
+from t2t_revival.cli.support.flags import WRITTEN, flag
 from t2t_revival.cli.support.line_flags import LineFlags
 from t2t_revival.cli.support.messages import ProgressBar, say
 from t2t_revival.cli.support.problem_flags import ProblemFlags
 from t2t_revival.cli.support.run_flags import DECODE_HPARAMS
 from t2t_revival.cli.support.text_files import (
-    STANDARD_STREAM,
-    check_one_standard_input,
-    check_outputs,
     drawing,
     name_of,
-    named_files,
     output_path,
     output_to,
     prompt,
@@ -42,18 +49,6 @@ from t2t_revival.serving.served_translator import ServedOptions, ServedTranslato
 if TYPE_CHECKING:
     from t2t_revival.decoding.lexical_constraints import LineConstraints
 
-USAGE = """
-t2t-query-server --server=localhost:8500 --servable_name=translate_ende --decode_from_file=in.en
-
-Translates with a running TensorFlow Serving, over gRPC (host:port) or REST (http://host:port), or with
---saved_model=DIR a folder that t2t-exporter wrote: a file, one text (--inputs_once), or else lines that are
-typed (Ctrl-D ends). Each line of input has one line of output, written as by t2t-decoder. After an
-interruption the same command resumes; it relies on the server to have the same model still. With
---problem=parse_wsj, sentences are split into words before they are sent, and outputs become trees.
-
---terminology=FILE and --input_format=jsonl, with "constraints", "avoid" and "terms", are those of
-t2t-decoder; the model needs the signature translate_with_constraints, which exports of text have.
-"""
 DAY = 86_400  # seconds
 
 
@@ -73,7 +68,9 @@ class QueryFlags(ProblemFlags, LineFlags):
         "", "Instead of a server: an export_dir, whose newest version is loaded, or a version."
     )
     inputs_once: str | None = flag(None, "One text to translate.")
-    decode_to_file: str = flag("", "File for the translations; by default, or with -, the standard output.")
+    decode_to_file: str = flag(
+        "", "File for the translations; by default, or with -, the standard output.", file=WRITTEN
+    )
     decode_hparams: str | None = flag(
         None, f"{DECODE_HPARAMS} By default as exported; where one is given, the others are the problem's."
     )
@@ -98,24 +95,20 @@ class QueryFlags(ProblemFlags, LineFlags):
 
 def _query_server(flags: QueryFlags) -> None:
     _check_flags(flags)
-    if flags.decode_from_file:
-        outputs = named_files(decode_to_file=flags.decode_to_file) or {"": STANDARD_STREAM}
-        inputs = {"decode_from_file": flags.decode_from_file, "terminology": flags.terminology}
-        check_one_standard_input(**inputs)
-        check_outputs(named_files(**inputs), outputs)
     problem = flags.problem_of(flags.problem) if flags.problem else None
     asked = [*filter(None, [flags.decode_hparams]), *["split_sentences=True"] * flags.split_sentences]
     options = ServedOptions.parse(",".join(asked), problem)
     flags.check_details(options.detailed)
     draw = drawing(problem) if flags.pretty else None
     if not flags.is_of_file:
-        constraints_of = flags.constraints_of_typed_lines()
-        if flags.terminology:
+        terminology = flags.read_terminology() if flags.terminology else None
+        if terminology:
             say(f"warning: {UNCHECKED}{OF_EXPORT}")
         translator, numbers = ServedTranslator(_model(flags), options), count(1)
 
         def answer(line: str) -> list[Translation]:
-            return _answer(translator, line, constraints_of(line), next(numbers))
+            constraints = [terminology.constraints(line)] if terminology else None
+            return _answer(translator, line, constraints, next(numbers))
 
         prompt(answer, options.scores, draw, _links_of(options))
     else:
@@ -215,7 +208,4 @@ def _translate(flags: QueryFlags, options: ServedOptions, draw: Draw | None) -> 
         say(f"outputs  {path}")
 
 
-main = Command(QueryFlags, USAGE, _query_server)
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = Command(QueryFlags, _query_server, __doc__)

@@ -1,11 +1,22 @@
-"""`t2t-reproduce`: reproduces the paper's tables and figures."""
+"""`t2t-reproduce`: reproduces the paper's tables and figures.
+
+t2t-reproduce --table=3 --scale=cpu --data_source=FOLDER [--output_dir=DIR]
+t2t-reproduce --table=1|2|3|4 --figure=3|4|5 [--scale=paper|cpu]
+
+Trains the missing models of a table or figure by this project's other commands, which are printed, and writes
+the results beside the paper's own numbers: Markdown, CSV and PNG, in output_dir. Ctrl-C saves and stops; the
+same command resumes, and finished models are kept.
+
+--scale=paper trains the paper's models on WMT14, which takes days on several GPUs; --scale=cpu trains
+models of the same proportions, each in minutes on two CPU cores.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from t2t_revival import registry
@@ -24,17 +35,6 @@ from t2t_revival.utils.files import check_writable
 
 Maker = Callable[[Runs, "ReproduceFlags"], None]
 SETTINGS = "settings.json"  # of all trainings of a folder
-USAGE = """
-t2t-reproduce --table=3 --scale=cpu --data_source=FOLDER [--output_dir=DIR]
-t2t-reproduce --table=1|2|3|4 --figure=3|4|5 [--scale=paper|cpu]
-
-Trains the missing models of a table or figure by this project's other commands, which are printed, and writes
-the results beside the paper's own numbers: Markdown, CSV and PNG, in output_dir. Ctrl-C saves and stops; the
-same command resumes, and finished models are kept.
-
---scale=paper trains the paper's models on WMT14, which takes days on several GPUs; --scale=cpu trains
-models of the same proportions, each in minutes on two CPU cores.
-"""
 PAIRS = "a folder with train.en train.de dev.en dev.de (and .fr for French), or sample"
 TREES = "a treebank's folder, or sample"
 OWN_FLAGS = {  # of one table only
@@ -94,7 +94,10 @@ def _reproduce(flags: ReproduceFlags) -> None:
     folder = Path(flags.output_dir or f"~/t2t_train/reproduce/{scale.name}").expanduser()
     check_writable(folder)
     tensorflow_setup.load_tensorflow_alone()
-    _share_gpus()
+    import tensorflow as tf
+
+    for gpu in tf.config.list_physical_devices("GPU"):  # whose memory trainings share
+        tf.config.experimental.set_memory_growth(gpu, True)
     precision = _precision(flags, folder)
     trainer_flags = {"precision": precision, "strategy": flags.strategy}
     source = flags.data_source or scale.data_source
@@ -126,14 +129,6 @@ def _check_flags(flags: ReproduceFlags, wanted: list[str]) -> None:
         for name in names:
             if name not in known:
                 raise T2TError(did_you_mean(name, known, kind))
-
-
-def _share_gpus() -> None:
-    """Limits this process to the GPU memory that it needs: trainings run beside it."""
-    import tensorflow as tf
-
-    for gpu in tf.config.list_physical_devices("GPU"):
-        tf.config.experimental.set_memory_growth(gpu, True)
 
 
 def _precision(flags: ReproduceFlags, folder: Path) -> str | None:
@@ -168,51 +163,42 @@ def _check_sources(runs: Runs, flags: ReproduceFlags, what: str) -> None:
 def _table1(runs: Runs, flags: ReproduceFlags) -> None:
     from t2t_revival.reproduction.table1 import table as table1
 
-    _show(runs.folder, table1.make_table(runs.folder, runs.scale.name, say, runs.train_missing))
+    _show(runs, [table1.make_table(runs.folder, runs.scale.name, say, runs.train_missing)])
     print(f"picture  {table1.draw(runs.folder, runs.scale.name)}")
 
 
 def _table2(runs: Runs, flags: ReproduceFlags) -> None:
-    table = table2.make_table(runs, flags.problems, flags.models, say)
-    _show(runs.folder, table)
-    _draw(table2.draw, table, runs)
+    _show(runs, [table2.make_table(runs, flags.problems, flags.models, say)], table2.draw)
 
 
 def _table3(runs: Runs, flags: ReproduceFlags) -> None:
     table, found = table3.make_tables(runs, flags.rows, say)
-    _show(runs.folder, table, *([found] if found.rows else []))
-    _draw(table3.draw, table, runs)
+    _show(runs, [table, found] if found.rows else [table], table3.draw)
 
 
 def _table4(runs: Runs, flags: ReproduceFlags) -> None:
     of_trees = dataclasses.replace(runs, data_source=flags.treebank)
-    table = table4.make_table(of_trees, flags.auto_trees, flags.gold_share, say)
-    _show(runs.folder, table)
-    _draw(table4.draw, table, runs)
+    _show(runs, [table4.make_table(of_trees, flags.auto_trees, flags.gold_share, say)], table4.draw)
 
 
-def _figure(number: int) -> Maker:
-    def draw(runs: Runs, flags: ReproduceFlags) -> None:
-        makers = {3: figures.figure3, 4: figures.figure4, 5: figures.figure5}
-        picture, page = makers[number](runs, say)
-        print(f"picture  {picture}\npage     {page}")
-
-    return draw
+def _figure(draw: Callable[..., list[Path]], runs: Runs, flags: ReproduceFlags) -> None:
+    picture, page = draw(runs, say)
+    print(f"picture  {picture}\npage     {page}")
 
 
-def _show(folder: Path, *tables: ResultTable) -> None:
-    """Prints and writes tables."""
+def _show(
+    runs: Runs, tables: list[ResultTable], draw: Callable[[ResultTable, Path], None] | None = None
+) -> None:
+    """Prints and writes tables, and draws the first."""
     for table in tables:
         print(table.markdown())
     for table in tables:
-        text, data = table.write(folder)
+        text, data = table.write(runs.folder)
         print(f"table    {text}\ndata     {data}")
-
-
-def _draw(draw: Callable[[ResultTable, Path], None], table: ResultTable, runs: Runs) -> None:
-    picture = runs.folder / f"{table.name}.png"
-    draw(table, picture)
-    print(f"picture  {picture}")
+    if draw:
+        picture = runs.folder / f"{tables[0].name}.png"
+        draw(tables[0], picture)
+        print(f"picture  {picture}")
 
 
 MAKERS: dict[str, Maker] = {
@@ -220,11 +206,10 @@ MAKERS: dict[str, Maker] = {
     "table 2": _table2,
     "table 3": _table3,
     "table 4": _table4,
-    **{f"figure {number}": _figure(number) for number in (3, 4, 5)},
+    "figure 3": partial(_figure, figures.figure3),
+    "figure 4": partial(_figure, figures.figure4),
+    "figure 5": partial(_figure, figures.figure5),
 }
 
 
-main = Command(ReproduceFlags, USAGE, _reproduce)
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = Command(ReproduceFlags, _reproduce, __doc__)

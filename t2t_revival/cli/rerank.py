@@ -1,8 +1,19 @@
-"""`t2t-rerank`: chooses among a model's outputs by the scores of other models, with tuned weights."""
+"""`t2t-rerank`: chooses among a model's outputs by the scores of other models, with tuned weights.
+
+t2t-rerank --tune --nbest=dev.nbest --source=dev.en --reference=dev.de --scorers=DIR1,DIR2
+t2t-rerank --nbest=test.nbest --source=test.en --scorers=DIR1,DIR2 --output_file=test.de
+
+Of the outputs of each line, writes the best one by a weighted sum of the first model's score, of each
+scorer's log-probability per token, and of the length. The n-best lists are those of t2t-decoder
+--decode_hparams="return_beams=True,write_beam_scores=True". Scorers are models of the same languages, with
+any vocabulary: of the same direction, of the other one (--problem=PROBLEM_rev), which score the source given
+the output, or right to left (--hparams=reverse_target=True).
+
+--tune searches for the weights with the largest BLEU, and writes them to --weights_file.
+"""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,15 +24,13 @@ from t2t_revival import registry, t2t_names
 from t2t_revival.checkpoints.selection import taking_next
 from t2t_revival.cli.support import tensorflow_setup
 from t2t_revival.cli.support.command import Command
-from t2t_revival.cli.support.flags import flag
+from t2t_revival.cli.support.flags import READ, WRITTEN, flag
 from t2t_revival.cli.support.messages import ProgressBar, say, warn_of_corruption
 from t2t_revival.cli.support.problem_flags import ProblemFlags
 from t2t_revival.cli.support.text_files import (
     STANDARD_STREAM,
-    check_one_standard_input,
     check_outputs,
     name_of,
-    named_files,
     output_path,
     output_to,
     read_lines,
@@ -34,21 +43,8 @@ from t2t_revival.evaluation.bleu_tuning import Table
 from t2t_revival.evaluation.decoded import scoring_command
 from t2t_revival.evaluation.nbest import NBest
 from t2t_revival.evaluation.reranking import RescoringModel
-from t2t_revival.metrics.bleu import CorpusScore, chrf_score, sacrebleu_score
+from t2t_revival.metrics.bleu import chrf_score, sacrebleu_score
 from t2t_revival.utils.files import check_writable, is_special
-
-USAGE = """
-t2t-rerank --tune --nbest=dev.nbest --source=dev.en --reference=dev.de --scorers=DIR1,DIR2
-t2t-rerank --nbest=test.nbest --source=test.en --scorers=DIR1,DIR2 --output_file=test.de
-
-Of the outputs of each line, writes the best one by a weighted sum of the first model's score, of each
-scorer's log-probability per token, and of the length. The n-best lists are those of t2t-decoder
---decode_hparams="return_beams=True,write_beam_scores=True". Scorers are models of the same languages, with
-any vocabulary: of the same direction, of the other one (--problem=PROBLEM_rev), which score the source given
-the output, or right to left (--hparams=reverse_target=True).
-
---tune searches for the weights with the largest BLEU, and writes them to --weights_file.
-"""
 
 
 @dataclass(frozen=True)
@@ -66,13 +62,15 @@ class RerankFlags(ProblemFlags):
         "",
         "The n-best lists, output TAB score TAB output TAB score on a line; - is the standard input.",
         missing="=FILE is missing",
+        file=READ,
     )
-    source: str = flag("", "The text that was decoded.", missing="=FILE is missing")
-    reference: str = flag("", "Its references, for --tune.")
+    source: str = flag("", "The text that was decoded.", missing="=FILE is missing", file=READ)
+    reference: str = flag("", "Its references, for --tune.", file=READ)
     output_file: str = flag(
         "",
         "File for the outputs; by default, or with -, the standard output. With --tune there are none unless "
         "it is given.",
+        file=WRITTEN,
     )
     checkpoint: str | None = flag(
         None, "newest, best or average of each scorer; by default as t2t-decoder chooses."
@@ -88,17 +86,13 @@ class RerankFlags(ProblemFlags):
     )
     tune: bool = flag(False, "Search for the weights with the largest BLEU.")
 
-    @property
-    def inputs(self) -> dict[str, str]:
-        """The files that are read, by their flags."""
-        return {"nbest": self.nbest, "source": self.source, "reference": self.reference}
-
 
 def _rerank(flags: RerankFlags) -> None:
-    _check_flags(flags)
+    if flags.tune and flags.output_file == STANDARD_STREAM:
+        raise T2TError("--output_file=-: the weights' report goes to the standard output; name a file")
     nbest, references = _read(flags)
-    weights_file = _weights_file(flags)
-    _check_files(flags, weights_file)
+    weights_file = Path(flags.weights_file or "rerank.json").expanduser()
+    _check_weights_file(flags, weights_file)
 
     def scored() -> tuple[list[RescoringModel], np.ndarray | None, list[np.ndarray]]:
         models = _open(flags)
@@ -115,26 +109,13 @@ def _rerank(flags: RerankFlags) -> None:
         _write(flags, reranking.rerank(nbest, table, weights), models)
 
 
-def _check_flags(flags: RerankFlags) -> None:
-    if flags.tune and flags.output_file == STANDARD_STREAM:
-        raise T2TError("--output_file=-: the weights' report goes to the standard output; name a file")
-    check_one_standard_input(**flags.inputs)
-
-
-def _weights_file(flags: RerankFlags) -> Path:
-    return Path(flags.weights_file or "rerank.json").expanduser()
-
-
-def _check_files(flags: RerankFlags, weights_file: Path) -> None:
-    """Checks that no output overwrites an input."""
-    inputs = named_files(**flags.inputs)
-    outputs: dict[str, str | Path] = {**named_files(output_file=flags.output_file)}
+def _check_weights_file(flags: RerankFlags, weights_file: Path) -> None:
+    """Checks that the file of weights is not another one, and that outputs can be written."""
+    named = {f"--weights_file={weights_file}": weights_file}
     if flags.tune:
-        outputs[f"--weights_file={weights_file}"] = weights_file
+        check_outputs(flags.files(READ) | flags.files(WRITTEN), named)
     else:
-        inputs[f"--weights_file={weights_file}"] = str(weights_file)
-        outputs = outputs or {"": STANDARD_STREAM}
-    check_outputs(inputs, outputs)
+        check_outputs(named, flags.files(WRITTEN) or {"": STANDARD_STREAM})
     for file in (weights_file if flags.tune else None, output_path(flags.output_file)):
         if file and not is_special(file):
             check_writable(file.parent)
@@ -213,7 +194,9 @@ def _tune(
     folders = [f"{folder}, " for folder in flags.scorers if folder]
     for folder, (name, weight) in zip(["", *folders, ""], by_name.items(), strict=True):
         print(f"{weight:8.4f}  {folder}{name}")
-    print(_gain(first, tuned, len(references)))
+    note = f"; {tuned.note}" if tuned.note else ""
+    gain = f"BLEU {first.score:.2f} before, {tuned.score:.2f} after"
+    print(f"{gain}, on the {len(references):,} lines of tuning{note}")
     before, after = (chrf_score(lines, references).score for lines in (firsts, chosen))
     print(f"chrF2 {before:.2f} before, {after:.2f} after; {tuned.signature}")
     following = CommandLine(
@@ -231,11 +214,6 @@ def _tune(
     return weights
 
 
-def _gain(first: CorpusScore, tuned: CorpusScore, lines: int) -> str:
-    note = f"; {tuned.note}" if tuned.note else ""
-    return f"BLEU {first.score:.2f} before, {tuned.score:.2f} after, on the {lines:,} lines of tuning{note}"
-
-
 def _write(flags: RerankFlags, outputs: list[str], models: Sequence[RescoringModel]) -> None:
     path = output_path(flags.output_file)
     form: ResultFormat[str] = ResultFormat(lambda text: to_bytes([text]), str, str)
@@ -250,7 +228,4 @@ def _write(flags: RerankFlags, outputs: list[str], models: Sequence[RescoringMod
         say(f"next: {scoring}")
 
 
-main = Command(RerankFlags, USAGE, _rerank)
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = Command(RerankFlags, _rerank, __doc__)

@@ -1,15 +1,24 @@
-"""`t2t-server`: serves trained models over HTTP."""
+"""`t2t-server`: serves trained models over HTTP.
+
+t2t-server --output_dir=DIR
+t2t-server --saved_model=EXPORT_DIR
+t2t-server --config=models.yaml
+
+Serves trained models over HTTP: TensorFlow Serving's REST API under /v1/models, and /translate for plain
+texts. The port opens at once; models are loaded then, requests wait for theirs, and /readyz tells when all
+answer. An export_dir is watched: new versions take over without a pause. Ctrl-C, SIGTERM or SIGHUP ends the
+server when the requests that it has are answered.
+"""
 
 from __future__ import annotations
 
 import os
 import signal
 import socket
-import sys
 import tempfile
 import threading
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
 from itertools import combinations, product
@@ -32,19 +41,8 @@ from t2t_revival.serving.folder_model import FolderModel
 from t2t_revival.utils.signals import ending_signals, handling
 
 if TYPE_CHECKING:
-    from t2t_revival.decoding.translator import Translator
     from t2t_revival.server.versions import ServedModel
 
-USAGE = """
-t2t-server --output_dir=DIR
-t2t-server --saved_model=EXPORT_DIR
-t2t-server --config=models.yaml
-
-Serves trained models over HTTP: TensorFlow Serving's REST API under /v1/models, and /translate for plain
-texts. The port opens at once; models are loaded then, requests wait for theirs, and /readyz tells when all
-answer. An export_dir is watched: new versions take over without a pause. Ctrl-C, SIGTERM or SIGHUP ends the
-server when the requests that it has are answered.
-"""
 NEEDED = ("fastapi", "uvicorn", "prometheus_client")
 LOCAL = ("127.0.0.1", "localhost", "::1")
 MEBIBYTE = 2**20
@@ -162,79 +160,62 @@ def _served(config: ModelConfig, flags: ServerFlags, stack: ExitStack) -> Served
     """Returns a model that is loaded later; `stack` removes what an interrupted export leaves.
 
     Raises:
-        T2TError: there is no such model.
+        T2TError: there is no such model, or an export cannot have the settings of its decoding.
     """
     from t2t_revival.server.versions import ServedModel
 
-    if config.saved_model:
-        problem = flags.problem_of(config.problem) if config.problem else None
-        served = ServedModel(
-            config.name, config.saved_model, config.labels, config.keep, say, problem=problem
-        )
-        if served.nothing_found:
-            raise T2TError(f"{config.name}: {served.nothing_found}")
-        return served
-    _decode_options(config)
-    return ServedModel(config.name, None, say=say, prepare=partial(_prepare, config, stack))
+    if config.output_dir:
+        folder = ModelFolder(config.output_dir)
+        options = DecodeHParams.parse("", folder.run.decode_hparams)
+        options.check_served()
+        prepare = partial(_prepare, config, folder, options, stack)
+        return ServedModel(config.name, None, say=say, prepare=prepare)
+    problem = flags.problem_of(config.problem) if config.problem else None
+    served = ServedModel(config.name, config.saved_model, config.labels, config.keep, say, problem=problem)
+    if served.nothing_found:
+        raise T2TError(f"{config.name}: {served.nothing_found}")
+    return served
 
 
-def _prepare(config: ModelConfig, stack: ExitStack, served: ServedModel) -> None:
-    """Loads the checkpoint of an output_dir, and serves it with the number of its step."""
+def _prepare(
+    config: ModelConfig, folder: ModelFolder, options: DecodeHParams, stack: ExitStack, served: ServedModel
+) -> None:
+    """Loads the checkpoint of an output_dir, and serves it, exported, with the number of its step."""
+    from t2t_revival.decoding.alignment_heads import AlignmentHeads
+    from t2t_revival.decoding.translator import Translator
     from t2t_revival.server.inspection import Inspector
+    from t2t_revival.serving.export import export
     from t2t_revival.serving.translator_model import TranslatorModel
 
-    assert config.output_dir
-    translator = _translator(config)
+    def load(checkpoint: str | None, engine: str, precision: str) -> Translator:
+        return Translator.load(
+            folder.path,
+            checkpoint,
+            options,
+            tensorflow_setup.num_parallel_batches(),
+            precision,
+            constant_weights=False,
+            on_damaged=warn_of_corruption,
+            engine=engine,
+            on_note=say,
+        )
+
+    translator = load(config.checkpoint, config.engine, config.precision)
     assert translator.checkpoint
-    say(f"{config.name}: {translator.checkpoint.path}")
-    served.problem, step = translator.problem, translator.checkpoint.step
+    path, step = translator.checkpoint.path, translator.checkpoint.step
+    say(f"{config.name}: {path}")
+    served.problem = translator.problem
     if config.engine == CTRANSLATE2:
-        path = str(translator.checkpoint.path)
-        shown = _translator(replace(config, engine=TENSORFLOW, precision=FLOAT32, checkpoint=path))
-        served.inspector = Inspector(shown, ModelFolder(config.output_dir))
+        served.inspector = Inspector(load(str(path), TENSORFLOW, FLOAT32), folder)
         served.serve(step, TranslatorModel(translator), str(translator.engine))
         return
-    served.inspector = Inspector(translator, ModelFolder(config.output_dir))
-    served.serve(step, _exported(translator, config, stack))
-
-
-def _exported(translator: Translator, config: ModelConfig, stack: ExitStack) -> FolderModel:
-    """Exports a model, and loads it from there into memory."""
-    from t2t_revival.decoding.alignment_heads import AlignmentHeads
-    from t2t_revival.serving.export import export
-
-    assert config.output_dir
-    heads = AlignmentHeads.find(config.output_dir, translator.model.hparams)
+    served.inspector = Inspector(translator, folder)
+    heads = AlignmentHeads.find(folder.path, translator.model.hparams)
     made = tempfile.TemporaryDirectory(prefix="t2t-server-", ignore_cleanup_errors=True)
     stack.callback(made.cleanup)
-    with made as folder:
-        return FolderModel(export(translator, Path(folder), config.name, heads=heads))
-
-
-def _decode_options(config: ModelConfig) -> DecodeHParams:
-    """The settings of an output_dir's decoding; raises T2TError if an export cannot have them."""
-    assert config.output_dir
-    options = DecodeHParams.parse("", ModelFolder(config.output_dir).run.decode_hparams)
-    options.check_served()
-    return options
-
-
-def _translator(config: ModelConfig) -> Translator:
-    """Loads the checkpoint of an output_dir."""
-    from t2t_revival.decoding.translator import Translator
-
-    assert config.output_dir
-    return Translator.load(
-        config.output_dir,
-        config.checkpoint,
-        _decode_options(config),
-        tensorflow_setup.num_parallel_batches(),
-        config.precision,
-        constant_weights=False,
-        on_damaged=warn_of_corruption,
-        engine=config.engine,
-        on_note=say,
-    )
+    with made as exported:
+        model = FolderModel(export(translator, Path(exported), config.name, heads=heads))
+    served.serve(step, model)
 
 
 def _run(
@@ -312,7 +293,4 @@ class _Server(Command[ServerFlags]):
         return status
 
 
-main = _Server(ServerFlags, USAGE, _serve)
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = _Server(ServerFlags, _serve, __doc__)

@@ -1,8 +1,15 @@
-"""`t2t-shortlist`: learns from the training pairs which pieces may translate which."""
+"""`t2t-shortlist`: learns from the training pairs which pieces may translate which.
+
+t2t-shortlist --problem=translate_ende --hparams_set=small [--output_dir=DIR] [--data_dir=DIR]
+
+Learns the most probable translations of each piece of the vocabulary from the training pairs (IBM model 1),
+and writes them to output_dir/shortlist.npz. With --decode_hparams="shortlist=on", the model then computes the
+scores of a batch's possible translations only, instead of the whole vocabulary's; with shortlist=by_line,
+only those of the line itself count, so that its output does not depend on the batch.
+"""
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 
 from t2t_revival.cli.support import tensorflow_setup
@@ -12,18 +19,8 @@ from t2t_revival.cli.support.messages import ProgressBar
 from t2t_revival.cli.support.run_flags import SPLIT_DIR, RunFlags
 from t2t_revival.decoding.translations import Translations, coverage
 from t2t_revival.errors import CommandLine
-from t2t_revival.model_folder import ModelFolder
-from t2t_revival.problems.problem import DEV, TRAIN, Data
+from t2t_revival.problems.problem import DEV, TRAIN
 from t2t_revival.utils.files import check_writable
-
-USAGE = """
-t2t-shortlist --problem=translate_ende --hparams_set=small [--output_dir=DIR] [--data_dir=DIR]
-
-Learns the most probable translations of each piece of the vocabulary from the training pairs (IBM model 1),
-and writes them to output_dir/shortlist.npz. With --decode_hparams="shortlist=on", the model then computes the
-scores of a batch's possible translations only, instead of the whole vocabulary's; with shortlist=by_line,
-only those of the line itself count, so that its output does not depend on the batch.
-"""
 
 
 @dataclass(frozen=True)
@@ -41,11 +38,6 @@ def _learn(flags: ShortlistFlags) -> None:
     data = folder.own_data(flags.data_dir)
     check_writable(folder.path)
     tensorflow_setup.load_tensorflow()
-    _write(flags, folder, data)
-
-
-def _write(flags: ShortlistFlags, folder: ModelFolder, data: Data) -> None:
-    """Learns the translations, writes them, and prints how many of dev's tokens they have."""
     from t2t_revival.data.examples import read_pairs
     from t2t_revival.data.lexicon import learn_translations
 
@@ -73,7 +65,4 @@ def _write(flags: ShortlistFlags, folder: ModelFolder, data: Data) -> None:
     print(f"next: {decoding}")
 
 
-main = Command(ShortlistFlags, USAGE, _learn)
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = Command(ShortlistFlags, _learn, __doc__)

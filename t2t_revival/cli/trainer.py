@@ -1,17 +1,24 @@
-"""`t2t-trainer`: trains a problem's model."""
+"""`t2t-trainer`: trains a problem's model.
+
+t2t-trainer --problem=translate_ende --hparams_set=big
+            [--data_source=FOLDER|sample|wmt14|tfds:NAME/CONFIG|hf:OWNER/NAME/CONFIG]
+
+Trains a problem's model; generates the problem's data first where it is missing. Ctrl-C (SIGINT), SIGTERM and
+SIGHUP save and stop; the same command resumes from there.
+"""
 
 from __future__ import annotations
 
-import sys
+import signal
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from t2t_revival.checkpoints.best import best_value
-from t2t_revival.cli.support import command, tensorflow_setup
+from t2t_revival.cli.support import tensorflow_setup
 from t2t_revival.cli.support.best_export import BestExport
-from t2t_revival.cli.support.command import Command
+from t2t_revival.cli.support.command import EXIT_SIGNAL, Command
 from t2t_revival.cli.support.flags import flag
 from t2t_revival.cli.support.messages import duration, say, warn_of_corruption
 from t2t_revival.cli.support.problem_flags import DataFlags, uses_tensorflow
@@ -27,19 +34,6 @@ from t2t_revival.visualization.learning_curve import draw_learning_curve
 
 if TYPE_CHECKING:
     from t2t_revival.training.trainer import Result
-
-USAGE = """
-t2t-trainer --problem=translate_ende --hparams_set=big
-            [--data_source=FOLDER|sample|wmt14|tfds:NAME/CONFIG|hf:OWNER/NAME/CONFIG]
-
-Trains a problem's model; generates the problem's data first where it is missing. Ctrl-C (SIGINT), SIGTERM and
-SIGHUP save and stop; the same command resumes from there.
-"""
-EXIT_STATUS = {
-    "SIGINT": command.EXIT_INTERRUPTED,
-    "SIGTERM": command.EXIT_TERMINATED,
-    "SIGHUP": command.EXIT_HUNG_UP,
-}
 
 
 @dataclass(frozen=True)
@@ -133,13 +127,14 @@ def _run(
     say("building the model")
     with BestExport({"output_dir": output_dir, "t2t_usr_dir": flags.t2t_usr_dir}) as export:
         result = experiment.run(partial(_report, export if flags.export_best else None))
-        if result.stopped_by not in EXIT_STATUS:
+        if result.stopped_by not in signal.Signals.__members__:
             export.finish()
     if result.chief:
         _print_end(flags, output_dir, result)
     else:
         say(f"step {result.step}: this worker has finished; the chief has reported and saved")
-    return EXIT_STATUS.get(result.stopped_by or "", 0)
+    number = signal.Signals.__members__.get(result.stopped_by or "")
+    return EXIT_SIGNAL + number if number else 0
 
 
 def _check_best(flags: TrainerFlags) -> None:
@@ -210,7 +205,7 @@ def _print_end(flags: TrainerFlags, output_dir: Path, result: Result) -> None:
         print(f"learning curve: {draw_learning_curve(output_dir, f'{flags.problem}, {flags.hparams_set}')}")
     except T2TError as error:
         say(str(error))
-    if result.stopped_by in EXIT_STATUS:
+    if result.stopped_by in signal.Signals.__members__:
         print("next: the same command resumes from here")
     else:
         falling = is_falling(output_dir, ModelFolder(output_dir).hparams.average_checkpoints)
@@ -220,7 +215,4 @@ def _print_end(flags: TrainerFlags, output_dir: Path, result: Result) -> None:
         print(f"next: {CommandLine(following, **flags.named)}")
 
 
-main = Command(TrainerFlags, USAGE, _train)
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = Command(TrainerFlags, _train, __doc__)

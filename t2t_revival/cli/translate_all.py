@@ -1,8 +1,15 @@
-"""`t2t-translate-all`: translates a file with each checkpoint of a training."""
+"""`t2t-translate-all`: translates a file with each checkpoint of a training.
+
+t2t-translate-all --model_dir=DIR --source=FILE [--translations_dir=DIR/translations] [--wait_minutes=20]
+
+Translates a file with each checkpoint of a training, also while the training is running, or with each average
+of t2t-avg-all. The translation by the checkpoint of step 1000 goes to translations_dir/PROBLEM-1000, where
+t2t-bleu --translations_dir reads it; existing translations are kept. After an interruption, even kill -9, the
+same command resumes.
+"""
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,23 +18,15 @@ from t2t_revival.checkpoints.directory import list_checkpoints
 from t2t_revival.checkpoints.file import CheckpointNotFoundError, CorruptCheckpointError
 from t2t_revival.cli.support import tensorflow_setup, wait_flags
 from t2t_revival.cli.support.command import Command
-from t2t_revival.cli.support.flags import descriptions, flag
+from t2t_revival.cli.support.flags import READ, descriptions, flag
 from t2t_revival.cli.support.messages import ProgressBar, say, say_skipped
 from t2t_revival.cli.support.run_flags import DECODE_HPARAMS, RunFlags, decode_options
-from t2t_revival.cli.support.text_files import check_outputs, named_files, read_lines
+from t2t_revival.cli.support.text_files import check_outputs, read_lines
 from t2t_revival.decoding.checkpoint_translations import CheckpointTranslations
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.model_folder import ModelFolder
 
-USAGE = """
-t2t-translate-all --model_dir=DIR --source=FILE [--translations_dir=DIR/translations] [--wait_minutes=20]
-
-Translates a file with each checkpoint of a training, also while the training is running, or with each average
-of t2t-avg-all. The translation by the checkpoint of step 1000 goes to translations_dir/PROBLEM-1000, where
-t2t-bleu --translations_dir reads it; existing translations are kept. After an interruption, even kill -9, the
-same command resumes.
-"""
 FOLDER = "translations"  # T2T's
 
 
@@ -40,6 +39,7 @@ class TranslateFlags(RunFlags):
         "",
         "Text to translate, a sentence a line, plain or .gz; - is the standard input.",
         missing="=FILE is missing: the text to translate",
+        file=READ,
     )
     translations_dir: str = flag("", f"Folder for the translations; by default MODEL_DIR/{FOLDER}.")
     decode_hparams: str = flag("", DECODE_HPARAMS)
@@ -56,7 +56,7 @@ def _translate_all(flags: TranslateFlags) -> None:
     is_text = registry.problem(model.run.problem).targets_are_text
     folder = Path(flags.translations_dir or model.path / FOLDER).expanduser()
     made = {f"the translation {path}": path for path in folder.glob(f"{model.run.problem}-*")}
-    check_outputs(named_files(source=flags.source), made)
+    check_outputs(flags.files(READ), made)
     lines = read_lines(flags.source, "source")
     with ProgressBar("sentences") as bar:
         translations = CheckpointTranslations(
@@ -105,7 +105,4 @@ def _translate(flags: TranslateFlags, model: ModelFolder, translations: Checkpoi
     return steps
 
 
-main = Command(TranslateFlags, USAGE, _translate_all)
-
-if __name__ == "__main__":
-    sys.exit(main())
+main = Command(TranslateFlags, _translate_all, __doc__)

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 
 from t2t_revival.errors import HungUp, Terminated
 
+INTERRUPTIONS = {signal.SIGINT: KeyboardInterrupt, signal.SIGTERM: Terminated, signal.SIGHUP: HungUp}
 Handler = Callable[[int, FrameType | None], Any]
 
 

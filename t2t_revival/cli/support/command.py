@@ -12,28 +12,39 @@ from dataclasses import dataclass
 from typing import Generic
 
 from t2t_revival.cli.support.parser import F, Parser
-from t2t_revival.errors import HungUp, T2TError, Terminated
+from t2t_revival.errors import T2TError
 from t2t_revival.utils import native_log
-from t2t_revival.utils.signals import terminable
+from t2t_revival.utils.signals import INTERRUPTIONS, terminable
 from t2t_revival.utils.streams import Tolerant, is_broken_pipe, reserve_descriptors, tolerant
 
-EXIT_ERROR, EXIT_USAGE, EXIT_HUNG_UP, EXIT_INTERRUPTED, EXIT_TERMINATED = 1, 2, 129, 130, 143
-EXIT_STATUS = {KeyboardInterrupt: EXIT_INTERRUPTED, Terminated: EXIT_TERMINATED, HungUp: EXIT_HUNG_UP}
+EXIT_ERROR, EXIT_USAGE = 1, 2
+EXIT_SIGNAL = 128  # and the number of the signal
 
 
 @dataclass(frozen=True)
 class Command(Generic[F]):
-    """A command; a module's `main`, which setup.py names, is one.
+    """A command; a module's `main`, which setup.py names and with which the module ends, is one.
+
+    Where the module is the program, as by `python -m t2t_revival.cli.decoder`, the command runs at once.
 
     Attributes:
         flags: the class of the command's flags.
-        usage: printed by `--help` above the flags, whatever else is on the command line.
         run: called with the parsed flags; may return an exit status.
+        text: the module's docstring: a line for readers of the code, then the usage.
     """
 
     flags: type[F]
-    usage: str
     run: Callable[[F], int | None]
+    text: str
+
+    def __post_init__(self) -> None:
+        if self.run.__module__ == "__main__":
+            sys.exit(self())
+
+    @property
+    def usage(self) -> str:
+        """Printed by `--help` above the flags, whatever else is on the command line."""
+        return self.text.partition("\n\n")[2].strip()
 
     def __call__(self, argv: list[str] | None = None) -> int:
         """Parses the command line, runs the command and prints every failure as one line on stderr.
@@ -55,7 +66,8 @@ class Command(Generic[F]):
                 with terminable():
                     return self._run(name, argv[1:], out)
             except KeyboardInterrupt as stop:
-                return _fail(name, str(stop) or "interrupted", EXIT_STATUS[type(stop)])
+                number = next(number for number, kind in INTERRUPTIONS.items() if kind is type(stop))
+                return _fail(name, str(stop) or "interrupted", EXIT_SIGNAL + number)
             except BrokenPipeError as error:
                 if is_broken_pipe(sys.stdout):
                     return EXIT_ERROR
@@ -81,7 +93,7 @@ class Command(Generic[F]):
         status = None
         try:
             if wants_help:
-                print(f"{self.usage.strip()}\n\nFlags:\n{parser.describe()}")
+                print(f"{self.usage}\n\nFlags:\n{parser.describe()}")
             else:
                 status = self._work(parser.flags())
             out.flush()

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from t2t_revival.cli.support import tensorflow_setup
 from t2t_revival.cli.support.flags import group
-from t2t_revival.decoding.options import CTRANSLATE2, JAX
+from t2t_revival.cli.support.messages import say
+from t2t_revival.decoding.options import CTRANSLATE2, JAX, DecodeHParams
+from t2t_revival.decoding.trained_models import TrainedModel, load_translator
 from t2t_revival.utils import keras_config
+
+if TYPE_CHECKING:
+    from t2t_revival.decoding.translator import Translator
 
 
 @dataclass(frozen=True)
@@ -41,6 +47,12 @@ class Engine:
         """Imports Keras's backend where it is the engine; see `tensorflow_setup.load_backend`."""
         if not self.is_ctranslate2:
             tensorflow_setup.load_backend(typed)
+
+    def load_translator(self, models: Sequence[TrainedModel], options: DecodeHParams) -> Translator:
+        """Loads Keras's backend if it decodes, and a model, or an ensemble; see `trained_models`."""
+        self.load_backend()
+        parallel, name = self.num_parallel_batches(), self.name
+        return load_translator(models, options, parallel, engine=name, precision=self.precision, on_note=say)
 
     def num_parallel_batches(self, typed: bool = False) -> int:
         """Chooses how many batches to decode side by side; lines that are `typed` come one by one."""

@@ -14,12 +14,14 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any, ClassVar, TypeVar, get_type_hints
 
+from t2t_revival.cli.support.text_files import STANDARD_STREAM, check_outputs
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.source_code import field_comments
 
 T = TypeVar("T")
 Names = Sequence[tuple[str, ...]]  # of flags that belong together
 ABOUT, GROUP = "about", "group"  # keys of a field's metadata
+READ, WRITTEN = "read", "written"
 ATTRIBUTE = re.compile(r"^    (\w+): (.*(?:\n {8}.*)*)", re.MULTILINE)
 
 
@@ -35,6 +37,7 @@ class About:
         also: another name of the flag, which `--help` does not show.
         repeated: whether each of several values may have a flag of its own.
         missing: what an error says behind the name of the flag if it has no value; "" if it may have none.
+        file: READ or WRITTEN if values are files of lines, or - for a standard stream; see `Flags.check`.
     """
 
     help: str
@@ -44,6 +47,7 @@ class About:
     also: str = ""
     repeated: bool = False
     missing: str = ""
+    file: str = ""
 
 
 @dataclass(frozen=True)
@@ -78,8 +82,8 @@ class Flags:
     Attributes:
         given: the flags that the command line gives, with their values. An empty text or list where that is
             the default is as good as not given.
-        exclusive: pairs of flags of which one at most may be given; here and below, besides those of the
-            classes above.
+        exclusive: pairs of flags of which one at most may be given, or may be with a value, as "format=text";
+            here and below, besides those of the classes above.
         needs: flags, each with those behind it of which it needs one to have an effect.
         aliases: other names, each with the flag's own.
     """
@@ -92,8 +96,16 @@ class Flags:
     given: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def has(self, name: str) -> bool:
-        """Returns whether a flag is given, and not switched off."""
-        return self.given.get(name, False) is not False and self.given[name] != ""
+        """Returns whether a flag is given, and not switched off; of "NAME=VALUE", given with that value."""
+        name, _, value = name.partition("=")
+        given = self.given.get(name, False)
+        return given is not False and given != "" and value in ("", str(given))
+
+    def files(self, kind: str) -> dict[str, str]:
+        """The files that flags name which are READ, or WRITTEN, each under the flag as it was written."""
+        fields = ((field, field.metadata.get(ABOUT)) for field in dataclasses.fields(self))
+        names = [field.name for field, about in fields if about and about.file == kind]
+        return {f"--{name}={file}": file for name in names if (file := getattr(self, name))}
 
     def answer(self) -> bool:
         """Prints what a flag asks for in place of the command's work; returns whether one does."""
@@ -103,7 +115,8 @@ class Flags:
         """Checks that the flags go together.
 
         Raises:
-            T2TError: two exclude each other, or another one is missing.
+            T2TError: two exclude each other, or another one is missing; two read the standard input, or one
+                would overwrite what another one reads.
         """
         kinds = [kind for kind in type(self).__mro__ if issubclass(kind, Flags)]
         for name, other in chain.from_iterable(vars(kind).get("exclusive", ()) for kind in kinds):
@@ -116,6 +129,11 @@ class Flags:
             about, value = field.metadata.get(ABOUT), getattr(self, field.name)
             if about and about.missing and not (any(value) if isinstance(value, tuple) else value):
                 raise T2TError(f"--{field.name}{about.missing}")
+        read = self.files(READ)
+        on_stdin = [name for name, file in read.items() if file == STANDARD_STREAM]
+        if len(on_stdin) > 1:
+            raise T2TError(f"{' and '.join(on_stdin)}: only one of them can be the standard input")
+        check_outputs(read, self.files(WRITTEN) or {"": STANDARD_STREAM})
 
 
 def declared(kind: type[Flags]) -> Iterator[tuple[str, Any, Any, About]]:

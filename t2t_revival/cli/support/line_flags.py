@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from t2t_revival.cli.support.flags import Flags, Names, flag
+from t2t_revival.cli.support.flags import READ, Flags, Names, flag
 from t2t_revival.cli.support.text_files import STANDARD_STREAM, read_lines
 from t2t_revival.errors import T2TError
 
@@ -23,8 +23,9 @@ class LineFlags(Flags):
     """The flags of a command that translates the lines of a file, or lines that are typed."""
 
     exclusive: ClassVar[Names] = (("split_sentences", "terminology"),)
+    needs: ClassVar[Names] = ((f"input_format={JSONL}", "decode_from_file"),)
     decode_from_file: str = flag(
-        "", "Text to translate, a sentence a line, plain or .gz; - is the standard input."
+        "", "Text to translate, a sentence a line, plain or .gz; - is the standard input.", file=READ
     )
     split_sentences: bool = flag(
         False, "Translate each sentence of a line for itself; needs the package sentencex."
@@ -34,6 +35,7 @@ class LineFlags(Flags):
         "",
         "File of source term TAB target term: where a line has the source term, its output has the target "
         "term.",
+        file=READ,
     )
     input_format: str = flag(
         TEXT,
@@ -59,13 +61,7 @@ class LineFlags(Flags):
         return self.output_format == JSONL
 
     def check_lines(self, typed: bool) -> None:
-        """Checks that the flags have an effect; lines may be `typed`.
-
-        Raises:
-            T2TError: they need another flag.
-        """
-        if self.reads_json and not self.decode_from_file:
-            raise T2TError(f"--input_format={JSONL} needs --decode_from_file")
+        """Raises T2TError where both terms and lines come from the standard input; lines may be `typed`."""
         if self.terminology == STANDARD_STREAM and typed:
             raise T2TError("--terminology=-: typed lines come from the standard input: name a file")
 
@@ -89,20 +85,8 @@ class LineFlags(Flags):
         """Returns texts and constraints of lines of a file; `None` without these flags."""
         if not (self.terminology or self.reads_json):
             return list(lines), None
-        return self._constrained(lines, name, first_line)
-
-    def _constrained(
-        self, lines: Sequence[str], name: str, first_line: int
-    ) -> tuple[list[str], list[LineConstraints]]:
         from t2t_revival.decoding.json_inputs import JsonLine, parse_json_lines  # which import NumPy
 
         terminology = self.read_terminology()
         parsed = parse_json_lines(lines, name, first_line) if self.reads_json else [*map(JsonLine, lines)]
         return [line.text for line in parsed], [line.all_constraints(terminology) for line in parsed]
-
-    def constraints_of_typed_lines(self) -> Callable[[str], list[LineConstraints] | None]:
-        """Returns a function from a typed line to its constraints, or `None` without `--terminology`."""
-        if not self.terminology:
-            return lambda line: None
-        terminology = self.read_terminology()
-        return lambda line: [terminology.constraints(line)]

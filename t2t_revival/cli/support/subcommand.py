@@ -6,16 +6,13 @@ import shlex
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from types import FrameType
+from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from t2t_revival.cli.support.messages import say
-from t2t_revival.errors import HungUp, T2TError, Terminated
-from t2t_revival.utils.signals import ending_signals, handling
-
-INTERRUPTIONS = {signal.SIGINT: KeyboardInterrupt, signal.SIGTERM: Terminated, signal.SIGHUP: HungUp}
+from t2t_revival.errors import T2TError
+from t2t_revival.utils.signals import INTERRUPTIONS, ending_signals, handling
 
 
 def run_command(name: str, flags: Mapping[str, object]) -> None:
@@ -31,10 +28,18 @@ def run_command(name: str, flags: Mapping[str, object]) -> None:
         KeyboardInterrupt: the command or this process was interrupted; `Terminated` and `HungUp` are too.
     """
     say("$ " + shlex.join([name, *_arguments(flags)]))
-    with _collect_signals() as received:
-        status = _wait(start_command(name, flags), received)
+    received: list[signal.Signals] = []
+    heeded = [number for number in ending_signals() if signal.getsignal(number) is not signal.SIG_IGN]
+    with handling(dict.fromkeys(heeded, lambda number, frame: received.append(signal.Signals(number)))):
+        process, forwarded, status = start_command(name, flags), 0, None
+        while status is None:
+            for number in received[forwarded:]:
+                process.send_signal(number)
+                forwarded += 1
+            with suppress(subprocess.TimeoutExpired):
+                status = process.wait(0.1)
     if received:
-        raise INTERRUPTIONS[signal.Signals(received[0])]
+        raise INTERRUPTIONS[received[0]]
     if status in (130, -signal.SIGINT):
         raise KeyboardInterrupt
     if status:
@@ -51,29 +56,3 @@ def start_command(name: str, flags: Mapping[str, object], **settings: Any) -> su
 
 def _arguments(flags: Mapping[str, object]) -> list[str]:
     return [f"--{flag}={value}" for flag, value in flags.items() if value is not None]
-
-
-@contextmanager
-def _collect_signals() -> Iterator[list[int]]:
-    """Collects the signals that arrive in the block, which have no other effect."""
-    received: list[int] = []
-
-    def handle(number: int, frame: FrameType | None) -> None:
-        received.append(number)
-
-    heeded = [number for number in ending_signals() if signal.getsignal(number) is not signal.SIG_IGN]
-    with handling(dict.fromkeys(heeded, handle)):
-        yield received
-
-
-def _wait(process: subprocess.Popen, received: list[int]) -> int:
-    """Waits for the end of a process, and forwards each received signal once."""
-    forwarded = 0
-    while True:
-        for number in received[forwarded:]:
-            process.send_signal(number)
-            forwarded += 1
-        try:
-            return process.wait(0.1)
-        except subprocess.TimeoutExpired:
-            continue

@@ -57,13 +57,7 @@ def load_tensorflow(typed: bool = False) -> None:
         raise T2TError("this command needs TensorFlow: pip install tensorflow tensorflow-text")
     with native_log.quiet():
         keras_config.import_keras()
-        _import_tensorflow()
-
-
-def _import_tensorflow() -> None:
-    import tensorflow as tf
-
-    tf.config.list_physical_devices()
+        importlib.import_module(TENSORFLOW).config.list_physical_devices()
 
 
 def num_parallel_batches(at_most: int | None = None) -> int:
@@ -75,10 +69,8 @@ def num_parallel_batches(at_most: int | None = None) -> int:
     operations that are spread over them one after the other. Elsewhere one. A second call must ask for the
     same. With an upper limit `at_most`, the cores are shared out evenly.
     """
-    return _num_parts(at_most) if keras_config.backend() == TENSORFLOW else 1
-
-
-def _num_parts(at_most: int | None) -> int:
+    if keras_config.backend() != TENSORFLOW:
+        return 1
     import tensorflow as tf
 
     if tf.config.list_physical_devices("GPU"):

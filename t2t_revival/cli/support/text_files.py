@@ -31,11 +31,6 @@ STANDARD_OUTPUT = 1  # its descriptor
 COLUMNS = 100  # of a drawing that goes to no terminal
 
 
-def named_files(**files: str | None) -> dict[str, str]:
-    """The files that flags name, each under the flag as it was written."""
-    return {f"--{name}={file}": file for name, file in files.items() if file}
-
-
 def output_path(value: str | None) -> Path | None:
     """Returns the path of a flag's output file; `None` is the standard output."""
     if not value or value == STANDARD_STREAM:
@@ -100,13 +95,6 @@ def read_part(source: str, shard: Shard) -> tuple[list[str], int, str]:
 def name_of(path: str) -> str:
     """The name of an input file in messages."""
     return "standard input" if path == STANDARD_STREAM else path
-
-
-def check_one_standard_input(**files: str | None) -> None:
-    """Checks that at most one of some flags is -, since the standard input can be read only once."""
-    on_stdin = [f"--{name}=-" for name, file in files.items() if file == STANDARD_STREAM]
-    if len(on_stdin) > 1:
-        raise T2TError(f"{' and '.join(on_stdin)}: only one of them can be the standard input")
 
 
 def output_to(path: Path | None) -> AbstractContextManager[OrderedOutput[Any]]:

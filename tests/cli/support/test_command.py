@@ -15,7 +15,8 @@ from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.flags import Flags, flag
 from t2t_revival.cli.support.parser import Parser
 
-USAGE = "\nt2t-bake [--minutes=N]\n\nBakes.\n"
+USAGE = "t2t-bake [--minutes=N]\n\nBakes."
+TEXT = f"`t2t-bake`: bakes.\n\n{USAGE}\n"
 
 
 @dataclass(frozen=True)
@@ -34,7 +35,7 @@ def run(*arguments, raises=None):
             raise raises
         print(f"baked {flags.cake} with {'+'.join(flags.topping)} for {flags.minutes}")
 
-    return Command(BakeFlags, USAGE, bake)(["/usr/bin/t2t-bake", *arguments])
+    return Command(BakeFlags, bake, TEXT)(["/usr/bin/t2t-bake", *arguments])
 
 
 def test_a_call_forgets_the_one_before(capsys):
@@ -115,7 +116,7 @@ def test_signals_end_a_command_in_order(capsys, number, status):
         finally:
             cleaned.append(True)
 
-    assert Command(BakeFlags, USAGE, bake)(["t2t-bake"]) == status
+    assert Command(BakeFlags, bake, TEXT)(["t2t-bake"]) == status
     assert capsys.readouterr().err == "t2t-bake: error: interrupted\n"
     assert cleaned
     assert signal.signal(number, before) == signal.SIG_DFL
@@ -132,7 +133,7 @@ def test_interrupt(capsys):
 def test_help(capsys, arguments):
     assert run(*arguments) == 0
     usage, described = capsys.readouterr().out.split("\nFlags:\n")
-    assert usage.strip() == USAGE.strip()
+    assert usage.strip() == USAGE
     lines = described.splitlines()
     assert [line.split()[0] for line in lines if line.startswith("  --")] == [
         "--[no]bread",
