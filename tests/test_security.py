@@ -19,7 +19,7 @@ from t2t_revival.data.config import DataConfig, DataSpec
 from t2t_revival.data.generation import generate
 from t2t_revival.data.metadata import Metadata, SplitCounts
 from t2t_revival.data.sources import SampleSource
-from t2t_revival.evaluation.translation_scores import LastStep
+from t2t_revival.evaluation.translation_scores import last_step_file
 from t2t_revival.model_folder import Run
 from t2t_revival.serving import client
 from t2t_revival.serving.export import export
@@ -90,10 +90,7 @@ def test_the_step_in_a_checkpoint_of_which_names_are_made_is_a_number(tmp_path: 
 
 @pytest.mark.parametrize("suffix", ["/../../x", "..", "/etc/passwd"])
 def test_the_note_of_the_last_scored_step_stays_in_its_folder(tmp_path: Path, suffix: str) -> None:
-    LastStep(tmp_path, suffix).write(3)
-    (written,) = tmp_path.iterdir()
-    assert written.is_file()
-    assert LastStep(tmp_path, suffix).read() == 3
+    assert last_step_file(tmp_path, suffix).parent == tmp_path
 
 
 @pytest.mark.parametrize("split", ["../dev", "/dev", "", "a\nb"])

@@ -160,8 +160,7 @@ def _score(folder: ModelFolder, data: Data, average: Checkpoint, table: Evaluati
         scores = "  ".join(f"{name} {value:.4g}" for name, value in row.scores.items())
         print(f"{row.checkpoint}  dev: {scores}", flush=True)
     references = [target for _, target in sample(data, DEV, SENTENCES)]
-    outputs = {row.checkpoint: table.outputs(row) for row in rows}
-    best, reason = best_checkpoint(rows, data.problem, outputs, references, run_metric(folder.path))
+    best, reason = best_checkpoint(rows, data.problem, table.outputs, references, run_metric(folder.path))
     print(reason)
     return rows[0] if rows[0].scores == best.scores else best
 

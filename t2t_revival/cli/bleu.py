@@ -21,6 +21,7 @@ import re
 import shlex
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from t2t_revival.cli.support import text_files, wait_flags
@@ -33,10 +34,9 @@ from t2t_revival.evaluation.translation_scores import (
     LOWERCASE,
     BleuCurves,
     ScoredTranslation,
-    TranslationScorer,
     bleu_by_tag,
     list_translations,
-    oldest_file_time,
+    score_translations,
 )
 from t2t_revival.metrics.bleu import (
     chrf_score,
@@ -150,16 +150,12 @@ def _score_folder(flags: BleuFlags, language: str) -> None:
     files = wait_flags.step_files(
         lambda: list_translations(folder), flags.wait_minutes, f"a translation in {folder}", min_steps
     )
-    scorer = TranslationScorer(
-        references,
-        name_of(names[0]),
-        flags.bleu_variant,
-        language,
-        lambda fault: say(f"warning: {fault}"),
-    )
+    score = partial(bleu_by_tag, variant=flags.bleu_variant, target_lang=language)
     scored: list[ScoredTranslation] = []
     with curves or nullcontext():
-        for translation in scorer.score(files):
+        for translation in score_translations(
+            files, references, name_of(names[0]), score, lambda fault: say(f"warning: {fault}")
+        ):
             file, scores = translation.file, translation.scores
             warn_of_tabs(translation.lines, references[0], file.path)
             if not scored:
@@ -168,8 +164,7 @@ def _score_folder(flags: BleuFlags, language: str) -> None:
             cells = (f"{bleu.score:{len(tag)}.2f}" for tag, bleu in scores.items())
             print("  ".join([f"{file.step:8}", *cells, file.path.name]), flush=True)
             if curves:
-                curves.add(translation, (lambda: oldest_file_time(folder)) if begins_with_zero else None)
-    scorer.raise_faults()
+                curves.add(translation, folder if begins_with_zero else None)
     if scored:
         tag = list(scored[0].scores)[-1]
         best = max(scored, key=lambda translation: translation.scores[tag].score)

@@ -149,8 +149,7 @@ def _evaluate(
     draw_evaluations(table.rows, picture, title, score)
     print(f"table    {table.path}\npicture  {picture}")
     references = [target for _, target in sample(data, split, sentences)]
-    outputs = {row.checkpoint: table.outputs(row) for row in rows}
-    best, reason = best_checkpoint(rows, data.problem, outputs, references, run_metric(folder.path))
+    best, reason = best_checkpoint(rows, data.problem, table.outputs, references, run_metric(folder.path))
     print(reason)
     _print_next(flags, folder, best)
 

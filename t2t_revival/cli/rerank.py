@@ -39,11 +39,11 @@ from t2t_revival.decoding.outputs import ResultFormat, to_bytes
 from t2t_revival.decoding.trained_models import load_translator
 from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.evaluation import reranking
-from t2t_revival.evaluation.bleu_tuning import Table
+from t2t_revival.evaluation.bleu_tuning import Table, bleu_statistics, tune
 from t2t_revival.evaluation.decoded import scoring_command
-from t2t_revival.evaluation.nbest import NBest
-from t2t_revival.evaluation.reranking import RescoringModel
+from t2t_revival.evaluation.reranking import NBest, RescoringModel
 from t2t_revival.metrics.bleu import chrf_score, sacrebleu_score
+from t2t_revival.utils import checked_json
 from t2t_revival.utils.files import check_writable, is_special
 
 
@@ -103,8 +103,7 @@ def _rerank(flags: RerankFlags) -> None:
     names, table = reranking.feature_names(models), reranking.make_table(nbest, scores)
     if weights is None:
         problem = registry.problem(reranking.problem_of_lists(models))
-        target_lang = getattr(problem, "target_lang", "")
-        weights = _tune(flags, nbest, table, references, names, weights_file, target_lang)
+        weights = _tune(flags, nbest, table, references, names, weights_file, problem.target_lang)
     if not flags.tune or flags.output_file:
         _write(flags, reranking.rerank(nbest, table, weights), models)
 
@@ -134,6 +133,8 @@ def _read(flags: RerankFlags) -> tuple[NBest, list[str]]:
             f"{name_of(flags.reference)} has {len(references)} lines, and {name} has {len(lines)}: give one "
             "reference for each"
         )
+    if flags.tune and nbest.width < 2:
+        raise T2TError("no line has several candidates: there is nothing to choose from")
     return nbest, references
 
 
@@ -180,8 +181,9 @@ def _tune(
     target_lang: str,
 ) -> np.ndarray:
     """Tunes the weights, writes them, and prints what they are worth."""
-    weights = reranking.tune_weights(nbest, table, references, target_lang).weights
-    firsts = [candidates[0].text for candidates in nbest.candidates]
+    texts = [[candidate.text for candidate in candidates] for candidates in nbest.candidates]
+    firsts = [candidates[0] for candidates in texts]
+    weights = tune(table, bleu_statistics(texts, references, target_lang))
     chosen = reranking.rerank(nbest, table, weights)
     first, tuned = (sacrebleu_score(lines, references, target_lang=target_lang) for lines in (firsts, chosen))
     by_name = dict(zip(names, weights.tolist(), strict=True))
@@ -190,7 +192,7 @@ def _tune(
         "bleu_after": round(tuned.score, 2),
         "lines": len(references),
     }
-    reranking.save_weights(weights_file, by_name, **how, signature=tuned.signature)
+    checked_json.save(weights_file, {"weights": by_name, **how, "signature": tuned.signature})
     folders = [f"{folder}, " for folder in flags.scorers if folder]
     for folder, (name, weight) in zip(["", *folders, ""], by_name.items(), strict=True):
         print(f"{weight:8.4f}  {folder}{name}")

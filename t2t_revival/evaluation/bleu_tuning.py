@@ -18,13 +18,6 @@ MIN_GAIN = 1e-6  # BLEU
 BEYOND = 1.0  # distance from the first or last crossing; features have a standard deviation of 1
 
 
-class Tuned(NamedTuple):
-    """Weights whose absolute values sum to 1, and the BLEU of what they choose."""
-
-    weights: np.ndarray
-    bleu: float
-
-
 class Table(NamedTuple):
     """Features of the candidates of each line.
 
@@ -70,10 +63,11 @@ def corpus_bleu(statistics: np.ndarray) -> np.ndarray:
     return np.where(scored, 100 * np.exp(log_precision + log_brevity), 0.0)
 
 
-def tune(table: Table, statistics: np.ndarray, seed: int = SEED, restarts: int = RESTARTS) -> Tuned:
+def tune(table: Table, statistics: np.ndarray, seed: int = SEED, restarts: int = RESTARTS) -> np.ndarray:
     """Searches for the weights of largest BLEU: exact line searches along each axis, from several starts.
 
-    The first start is the first feature alone, so that the result is at least as good.
+    The first start is the first feature alone, so that the result is at least as good. The absolute values of
+    the weights sum to 1.
 
     Args:
         table: features of the candidates.
@@ -87,9 +81,8 @@ def tune(table: Table, statistics: np.ndarray, seed: int = SEED, restarts: int =
     first = np.eye(table.features.shape[2])[0]
     starts = [first, *generator.normal(size=(restarts, len(first))) * (scales != 0)]
     found = [_ascend(scaled, statistics, start, generator) for start in starts]
-    best = max(found, key=lambda one: one.bleu)
-    weights = best.weights * scales
-    return Tuned(weights / np.abs(weights).sum(), best.bleu)
+    weights = max(found, key=lambda weights: bleu_of(scaled, statistics, weights)) * scales
+    return weights / np.abs(weights).sum()
 
 
 def _scales(table: Table) -> np.ndarray:
@@ -105,22 +98,25 @@ def _scales(table: Table) -> np.ndarray:
     return scales if varies[0] else np.r_[1.0, scales[1:]]
 
 
-def _ascend(table: Table, statistics: np.ndarray, start: np.ndarray, generator: np.random.Generator) -> Tuned:
+def _ascend(
+    table: Table, statistics: np.ndarray, start: np.ndarray, generator: np.random.Generator
+) -> np.ndarray:
     """Moves along one axis after the other until none is better."""
-    weights, bleu = start.copy(), _bleu_of(table, statistics, start)
+    weights, bleu = start.copy(), bleu_of(table, statistics, start)
     improved = True
     while improved:
         improved = False
         for axis in generator.permutation(len(weights)):
             moved = weights.copy()
             moved[axis] += best_step(table, statistics, weights, int(axis))
-            score = _bleu_of(table, statistics, moved)
+            score = bleu_of(table, statistics, moved)
             if score > bleu + MIN_GAIN and moved.any():
                 weights, bleu, improved = moved, score, True
-    return Tuned(weights, bleu)
+    return weights
 
 
-def _bleu_of(table: Table, statistics: np.ndarray, weights: np.ndarray) -> float:
+def bleu_of(table: Table, statistics: np.ndarray, weights: np.ndarray) -> float:
+    """Returns the BLEU of what weights choose."""
     chosen = statistics[np.arange(len(statistics)), table.best(weights)]
     return float(corpus_bleu(chosen.sum(0)))
 

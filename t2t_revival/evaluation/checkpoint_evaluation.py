@@ -18,18 +18,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from t2t_revival.checkpoints import directory
 from t2t_revival.checkpoints.best import best_value, list_best
-from t2t_revival.checkpoints.directory import AVERAGED, BEST, Checkpoint
+from t2t_revival.checkpoints.directory import AVERAGED, BEST, Checkpoint, list_averaged, list_checkpoints
 from t2t_revival.checkpoints.file import CheckpointNotFoundError, CorruptCheckpointError, fingerprint
 from t2t_revival.checkpoints.selection import NAMES, NEWEST, candidates, select_checkpoint
-from t2t_revival.curve_files import DEV, Scores, read_curve
+from t2t_revival.curve_files import DEV, Scores, cell, read_curve
+from t2t_revival.decoding.outputs import to_bytes
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.decoded import main_metric, tokenizer_setting
 from t2t_revival.metrics.metric import LOSS, main_score, metric_of
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.utils.csv_table import CsvTable
-from t2t_revival.utils.files import atomic_write, text_lines
+from t2t_revival.utils.files import atomic_write, file_lines, writing
 
 if TYPE_CHECKING:
     from t2t_revival.problems.problem import Data, Problem
@@ -96,17 +96,13 @@ def dev_score(output_dir: Path, path: Path) -> tuple[str, float] | None:
     Raises:
         T2TError: a file of scores is corrupt, or the checkpoint.
     """
-    weights = fingerprint(path)
-    scored = [row for row in Evaluations(output_dir, DEV, "").all_rows if row.weights == weights]
-    scores = dict(scored[-1].scores) if scored else {}
-    own = path.parent.name != AVERAGED and path.parent.resolve() in (
-        output_dir.resolve(),
-        (output_dir / BEST).resolve(),
-    )
-    if own and not scores:
+    weights, folder = fingerprint(path), path.parent
+    measured = [row.scores for row in _read(_table_path(output_dir, DEV)) if row.weights == weights]
+    own_folders = (output_dir.resolve(), (output_dir / BEST).resolve())
+    if folder.name != AVERAGED and folder.resolve() in own_folders and not measured:
         step = int(path.stem.rpartition("-")[2])
-        rows = [row for row in read_curve(output_dir, DEV) if row["step"] == step]
-        scores = rows[-1] if rows else {}
+        measured = [row for row in read_curve(output_dir, DEV) if row["step"] == step]
+    scores = measured[-1] if measured else {}
     names = (run_metric(output_dir), main_score(scores))
     return next(((name, scores[name]) for name in names if name in scores), None)
 
@@ -124,15 +120,9 @@ class Evaluations:
     """
 
     def __init__(self, output_dir: Path, split: str, settings: str) -> None:
-        self.path = output_dir / f"eval-{split}.csv"
-        self._output_dir = output_dir
-        self._settings = settings
-        self._rows = CsvTable(self.path).parse(_evaluation)
-
-    @property
-    def all_rows(self) -> list[Evaluation]:
-        """Evaluations of all settings, in the order of the file."""
-        return list(self._rows)
+        self.path = _table_path(output_dir, split)
+        self._output_dir, self._settings = output_dir.resolve(), settings
+        self._rows = _read(self.path)
 
     @property
     def rows(self) -> list[Evaluation]:
@@ -141,47 +131,43 @@ class Evaluations:
         return sorted(rows, key=lambda row: (row.step, row.averaged, row.checkpoint))
 
     def find(self, path: Path, weights: str) -> Evaluation | None:
-        """The row of a checkpoint with these weights."""
+        """The row of a checkpoint with these weights; `None` also without its decoded outputs."""
         wanted = (self._name(path), weights)
-        return next((row for row in self.rows if (row.checkpoint, row.weights) == wanted), None)
+        row = next((row for row in self.rows if (row.checkpoint, row.weights) == wanted), None)
+        lacks_outputs = row and main_score(row.scores) != LOSS and self.outputs(row) is None
+        return None if lacks_outputs else row
 
-    def add(self, step: int, path: Path, weights: str, scores: dict[str, float]) -> Evaluation:
-        """Adds a row; one of the same file with other weights is removed.
+    def add(
+        self, step: int, path: Path, weights: str, scores: dict[str, float], outputs: Sequence[str] = ()
+    ) -> Evaluation:
+        """Adds a row and its decoded outputs; a row of the same file with other weights is removed.
 
         Raises:
-            T2TError: the file cannot be written.
+            T2TError: a file cannot be written.
         """
         added = Evaluation(step, self._name(path), weights, self._settings, scores)
-        for row in [row for row in self._rows if _replaces(added, row)]:
+        if outputs:
+            file = self._outputs_path(added)
+            with writing(file):
+                file.parent.mkdir(exist_ok=True)
+                with atomic_write(file) as content:
+                    content.write(to_bytes(outputs))
+        for row in [row for row in self._rows if row.checkpoint == added.checkpoint]:
+            if row.weights != weights:
+                self._outputs_path(row).unlink(missing_ok=True)
+            elif row.settings != self._settings:
+                continue
             self._rows.remove(row)
-            self._outputs_path(row).unlink(missing_ok=True)
         self._rows = sorted([*self._rows, added], key=lambda row: (row.step, row.averaged))
         names = dict.fromkeys(name for row in self._rows for name in row.scores)
-        columns = [*LABELS[:2], *names, *LABELS[2:]]
-        cells = [
+        cells = (
             {label: getattr(row, label) for label in LABELS}
-            | {name: f"{value:.6g}" for name, value in row.scores.items()}
+            | {name: cell(value) for name, value in row.scores.items()}
             for row in self._rows
-        ]
-        try:
-            CsvTable(self.path).write(cells, columns)
-        except OSError as error:
-            raise T2TError(f"cannot write {self.path}: {error.strerror or error}") from error
+        )
+        with writing(self.path):
+            CsvTable(self.path).write(cells, [*LABELS[:2], *names, *LABELS[2:]])
         return added
-
-    def save_outputs(self, row: Evaluation, outputs: list[str]) -> None:
-        """Writes the decoded outputs of a row, atomically.
-
-        Raises:
-            T2TError: the file cannot be written.
-        """
-        path = self._outputs_path(row)
-        try:
-            path.parent.mkdir(exist_ok=True)
-            with atomic_write(path) as file:
-                file.write("".join(f"{line}\n" for line in outputs).encode())
-        except OSError as error:
-            raise T2TError(f"cannot write {path}: {error.strerror or error}") from error
 
     def outputs(self, row: Evaluation) -> list[str] | None:
         """The decoded outputs of a row; `None` if their file was removed.
@@ -190,25 +176,28 @@ class Evaluations:
             T2TError: the file is not UTF-8.
         """
         path = self._outputs_path(row)
-        return text_lines(path.read_bytes(), str(path)) if path.exists() else None
+        return file_lines(path) if path.exists() else None
 
     def _outputs_path(self, row: Evaluation) -> Path:
         return self.path.with_suffix("") / f"{row.step}-{row.weights}-{row.settings}.txt"
 
     def _name(self, path: Path) -> str:
-        return os.path.relpath(path.resolve(), self._output_dir.resolve())
+        return os.path.relpath(path.resolve(), self._output_dir)
 
 
-def _replaces(new: Evaluation, old: Evaluation) -> bool:
-    if new.checkpoint != old.checkpoint:
-        return False
-    return new.weights != old.weights or new.settings == old.settings
+def _table_path(output_dir: Path, split: str) -> Path:
+    return output_dir / f"eval-{split}.csv"
+
+
+def _read(path: Path) -> list[Evaluation]:
+    """Reads the evaluations of a table, of all settings, in the order of the file."""
+    return CsvTable(path).parse(_evaluation)
 
 
 def _evaluation(cells: dict[str, str]) -> Evaluation:
     """The evaluation in a row of the file."""
     step, checkpoint, weights, settings = (cells[label] for label in LABELS)
-    scores = {name: float(cell) for name, cell in cells.items() if name not in LABELS and cell}
+    scores = {name: float(text) for name, text in cells.items() if name not in LABELS and text}
     return Evaluation(int(step), checkpoint, weights, settings, scores)
 
 
@@ -243,22 +232,20 @@ def checkpoint_lister(output_dir: Path, checkpoint: str | None) -> Callable[[], 
         T2TError: the file is missing or corrupt.
     """
     if not checkpoint:
-        return lambda: _all(output_dir)
+
+        def all_of_training() -> list[Checkpoint]:
+            kept = {one.step: one for one in (*list_best(output_dir), *list_checkpoints(output_dir))}
+            return sorted([*kept.values(), *list_averaged(output_dir)])
+
+        return all_of_training
     if checkpoint in NAMES:
         kept = slice(1) if checkpoint == NEWEST else slice(None)
         return lambda: sorted(candidates(output_dir, checkpoint)[kept])
     folder = Path(checkpoint).expanduser()
     if folder.is_dir():
-        return lambda: directory.list_checkpoints(folder)
+        return lambda: list_checkpoints(folder)
     checkpoints = [select_checkpoint(output_dir, checkpoint)]
     return lambda: checkpoints
-
-
-def _all(output_dir: Path) -> list[Checkpoint]:
-    """The checkpoints of a training, the best among them, and its averages, oldest first."""
-    kept = {checkpoint.step: checkpoint for checkpoint in list_best(output_dir)}
-    kept |= {checkpoint.step: checkpoint for checkpoint in directory.list_checkpoints(output_dir)}
-    return sorted([*kept.values(), *directory.list_averaged(output_dir)])
 
 
 def evaluate_checkpoints(
@@ -286,16 +273,14 @@ def evaluate_checkpoints(
     for checkpoint in checkpoints:
         try:
             weights = fingerprint(checkpoint.path)
-            row = _find(table, checkpoint.path, weights)
+            row = table.find(checkpoint.path, weights)
             if row is None:
                 on_start(checkpoint, seconds)
                 began = time.monotonic()
                 score = score or make_scorer()
-                scores, outputs = score(checkpoint.path)
+                measured = score(checkpoint.path)
                 seconds = time.monotonic() - began
-                row = table.add(checkpoint.step, checkpoint.path, weights, scores)
-                if outputs:
-                    table.save_outputs(row, outputs)
+                row = table.add(checkpoint.step, checkpoint.path, weights, *measured)
         except (CorruptCheckpointError, CheckpointNotFoundError) as error:
             on_skipped(checkpoint, error)
             continue
@@ -305,7 +290,7 @@ def evaluate_checkpoints(
 def best_checkpoint(
     rows: Sequence[Evaluation],
     problem: Problem,
-    outputs: Mapping[str, Sequence[str] | None],
+    outputs: Callable[[Evaluation], Sequence[str] | None],
     references: Sequence[str],
     run_metric: str = "",
 ) -> tuple[Evaluation, str]:
@@ -318,64 +303,46 @@ def best_checkpoint(
     Args:
         rows: at least one.
         problem: without a metric of decoded outputs the loss decides.
-        outputs: decoded outputs by the checkpoint of their row; rows without any, or with those of another
-            number of sentences, are not compared.
+        outputs: returns the decoded outputs of a row; rows without any, or with those of another number of
+            sentences, are not compared.
         references: of the outputs.
         run_metric: the score by which the training chose its best; empty leaves the choice to that metric.
     """
     metric = main_metric(problem)
-    measured = [row for row in rows if not math.isnan(row.scores.get(run_metric, math.nan))]
-    if measured and not (metric and run_metric == metric.name):
-        chosen = metric_of(run_metric)
-        first = min(measured, key=lambda row: (chosen.rank(row.scores[run_metric]), -row.step))
-        return (
-            first,
-            f"best {run_metric}, the training's metric: {_name(first)}, {first.scores[run_metric]:.4g}",
-        )
+    if run_metric and not (metric and run_metric == metric.name):
+        first = min(rows, key=lambda row: (_rank(row, run_metric), -row.step))
+        if not math.isnan(value := first.scores.get(run_metric, math.nan)):
+            return first, f"best {run_metric}, the training's metric: {_name(first)}, {value:.4g}"
     decoded = [row for row in rows if metric and metric.name in row.scores]
+    by_loss = sorted(decoded or rows, key=lambda row: _rank(row, LOSS))
     if not (metric and decoded):
-        lowest = min(rows, key=_by_loss)
-        return lowest, _loss(lowest)
+        return by_loss[0], _loss(by_loss[0])
     best = max(decoded, key=lambda row: row.scores[metric.name])
     score = best.scores[metric.name]
     if score < LEAST_SCORE:
-        lowest = min(decoded, key=_by_loss)
         worth = f"the best, {score:.2f} at {_name(best)}, is below {LEAST_SCORE:g}"
-        return lowest, f"{_loss(lowest)} ({metric.title} does not decide: {worth})"
-    for rank, row in enumerate(_lower_losses(decoded, best)):
-        both = {name: outputs.get(name) or () for name in (best.checkpoint, row.checkpoint)}
-        if not (references and metric.compare) or any(
-            len(lines) != len(references) for lines in both.values()
-        ):
+        return by_loss[0], f"{_loss(by_loss[0])} ({metric.title} does not decide: {worth})"
+    lower = [row for row in by_loss if _rank(row, LOSS) < _rank(best, LOSS)][:MOST_COMPARED]
+    for row in lower:
+        both = {one.checkpoint: outputs(one) or () for one in (best, row)}
+        comparable = references and all(len(lines) == len(references) for lines in both.values())
+        if not (metric.compare and comparable):
             continue
         compared = metric.compare(both, references, problem.target_lang)[row.checkpoint]
         if not compared.significant:
             noise = f"within the noise of {len(references)} sentences, p = {compared.p:.2f}"
             worth = f"{score:.2f} at {_name(best)} and {compared.score:.2f} here are {noise}"
-            loss = _loss(row, "lower" if rank else "lowest")
+            loss = _loss(row, "lowest" if row is lower[0] else "lower")
             return row, f"{loss} ({metric.title} does not decide: {worth})"
     return best, f"best {metric.title}: {_name(best)}, {score:.2f}"
 
 
-def _find(table: Evaluations, path: Path, weights: str) -> Evaluation | None:
-    """The row of an earlier call; `None` where its decoded outputs are missing, which are compared."""
-    row = table.find(path, weights)
-    if row and main_score(row.scores) != LOSS and table.outputs(row) is None:
-        return None
-    return row
-
-
-def _lower_losses(rows: Sequence[Evaluation], best: Evaluation) -> list[Evaluation]:
-    """Rows of lower loss than the best by score, the lowest first; at most `MOST_COMPARED`."""
-    return sorted((row for row in rows if _by_loss(row) < _by_loss(best)), key=_by_loss)[:MOST_COMPARED]
-
-
-def _by_loss(row: Evaluation) -> tuple[bool, float]:
-    return math.isnan(row.scores["loss"]), row.scores["loss"]
+def _rank(row: Evaluation, score: str) -> float:
+    return metric_of(score).rank(row.scores.get(score, math.nan))
 
 
 def _loss(row: Evaluation, rank: str = "lowest") -> str:
-    return f"{rank} loss: {_name(row)}, {row.scores['loss']:.4g}"
+    return f"{rank} loss: {_name(row)}, {row.scores[LOSS]:.4g}"
 
 
 def _name(row: Evaluation) -> str:

@@ -1,9 +1,12 @@
-"""Reranking of n-best lists: features of candidates by other models, and weights to choose the best by."""
+"""Reranking of n-best lists: features of candidates by other models, and weights to choose the best by.
+
+The lists are those of `t2t-decoder --decode_hparams=return_beams=True,write_beam_scores=True`.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,10 +19,10 @@ from t2t_revival.decoding.batching import DecodingProgress
 from t2t_revival.decoding.resumable import NOT_FINITE, OnNote, OnProgress, ignore_note
 from t2t_revival.decoding.trained_models import TrainedModel
 from t2t_revival.errors import LineError, T2TError
-from t2t_revival.evaluation.bleu_tuning import Table, Tuned, bleu_statistics, tune
-from t2t_revival.evaluation.nbest import NBest
+from t2t_revival.evaluation.bleu_tuning import Table
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.utils import checked_json
+from t2t_revival.utils.blank import is_blank
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.preprocessor import Truncation
@@ -28,6 +31,91 @@ if TYPE_CHECKING:
 FIRST, LAST = "score", "length"  # features that need no model
 EXTRA_LENGTH = 1000  # tokens, by which a candidate may be longer than an input of another vocabulary
 TUNE_AGAIN = "tune weights for these with --tune"
+HOW = 'write it with t2t-decoder --decode_hparams="return_beams=True,write_beam_scores=True"'
+
+
+class Candidate(NamedTuple):
+    """An output of a line, and the score that the first model gave it."""
+
+    text: str
+    score: float
+
+
+class NBest(NamedTuple):
+    """The candidates of each line of a text.
+
+    Attributes:
+        sources: the lines.
+        candidates: of each line, best first by the first model; one empty candidate of a blank line.
+    """
+
+    sources: Sequence[str]
+    candidates: Sequence[list[Candidate]]
+
+    @classmethod
+    def parse(cls, lines: Sequence[str], sources: Sequence[str], name: str) -> NBest:
+        """Parses a file of n-best lists.
+
+        Outputs that the search did not finish, which are empty and have the score -inf, are left out, and so
+        are empty ones beside others.
+
+        Args:
+            lines: of the file.
+            sources: the text that was decoded.
+            name: of the file, for errors.
+
+        Raises:
+            T2TError: the numbers of lines differ, a line is no list of outputs with their scores, or a line
+                has no candidate.
+        """
+        if len(lines) != len(sources):
+            raise T2TError(
+                f"{name} has {len(lines)} lines, and the source has {len(sources)}: give the text that was "
+                "decoded"
+            )
+        candidates = []
+        for number, (line, source) in enumerate(zip(lines, sources, strict=True), start=1):
+            try:
+                candidates.append([Candidate("", 0.0)] if is_blank(source) else _parse(number, line))
+            except LineError as error:
+                raise T2TError(f"{name}, {error}") from error
+        return cls(sources, candidates)
+
+    @property
+    def width(self) -> int:
+        """The largest number of candidates of a line."""
+        return max(map(len, self.candidates), default=0)
+
+    def places(self) -> Iterator[tuple[int, int]]:
+        """Yields the line and the rank, both from 0, of each candidate of lines that have several."""
+        for line, candidates in enumerate(self.candidates):
+            if len(candidates) > 1:
+                yield from ((line, rank) for rank in range(len(candidates)))
+
+
+def _parse(number: int, line: str) -> list[Candidate]:
+    cells = line.split("\t")
+    if len(cells) % 2:
+        columns = f"{len(cells)} column{'s' * (len(cells) > 1)}"
+        raise LineError(number, f"{columns} instead of pairs of an output and its score: {HOW}")
+    outputs = [
+        Candidate(text, _score(number, text, value))
+        for text, value in zip(cells[::2], cells[1::2], strict=True)
+    ]
+    there = [output for output in outputs if output.score > -math.inf]
+    if not there:
+        raise LineError(number, "no candidates for a line that is not blank: the search finished none")
+    return [output for output in there if output.text.strip()] or there[:1]
+
+
+def _score(number: int, text: str, value: str) -> float:
+    try:
+        score = float(value)
+    except ValueError as error:
+        raise LineError(number, f"the score {value!r} is no number: {HOW}") from error
+    if math.isfinite(score) or (score == -math.inf and not text):
+        return score
+    raise LineError(number, f"the score {value} of {text[:40]!r} is not finite: decode the text again")
 
 
 class RescoringModel(NamedTuple):
@@ -189,30 +277,9 @@ def rerank(nbest: NBest, table: Table, weights: np.ndarray) -> list[str]:
     return [candidates[rank].text for candidates, rank in zip(nbest.candidates, best, strict=True)]
 
 
-def tune_weights(nbest: NBest, table: Table, references: Sequence[str], target_lang: str = "") -> Tuned:
-    """Tunes the weights for BLEU against references; see `tune`, and `sacrebleu_score` for `target_lang`.
-
-    Raises:
-        T2TError: there are no lines, or no line has several candidates.
-    """
-    if nbest.width < 2:
-        raise T2TError("no line has several candidates: there is nothing to choose from")
-    texts = [[candidate.text for candidate in candidates] for candidates in nbest.candidates]
-    return tune(table, bleu_statistics(texts, references, target_lang))
-
-
 def feature_names(models: Sequence[RescoringModel]) -> list[str]:
     """Returns the names of the features, in the order of `make_table`."""
     return [FIRST, *(model.name for model in models), LAST]
-
-
-def save_weights(path: Path, weights: Mapping[str, float], **how: object) -> None:
-    """Writes the weights of features by name, and how they were found.
-
-    Raises:
-        OSError: the file cannot be written.
-    """
-    checked_json.save(path, {"weights": dict(weights), **how})
 
 
 def load_weights(path: Path, names: Sequence[str]) -> np.ndarray:

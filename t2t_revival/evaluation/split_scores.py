@@ -42,10 +42,10 @@ class TeacherForced:
     """
 
     def __init__(self, model: Any, num_parallel_batches: int = 1) -> None:
-        on_jax = keras.backend.backend() == JAX
-        self._num_parallel_batches = 1 if on_jax else num_parallel_batches
-        if on_jax:
-            self._sums: Callable[..., Any] = JaxProgram(model, partial(_sums, model), num_arrays=2)
+        self._num_parallel_batches = num_parallel_batches
+        if keras.backend.backend() == JAX:
+            self._num_parallel_batches = 1
+            self._sums: Callable[..., Any] = JaxProgram(model, partial(_sums, model, ops.argmax), 2)
         else:
             self._sums = _tensorflow_sums(model)
 
@@ -219,26 +219,19 @@ def _ignore(truncation: Truncation) -> None:
     """Truncates a sentence that is too long silently: it is the same one in every evaluation."""
 
 
-def _sums(model: Any, inputs: dict[str, Any], labels: Any) -> tuple[Any, ...]:
+def _sums(model: Any, argmax: Callable[..., Any], inputs: dict[str, Any], labels: Any) -> tuple[Any, ...]:
     """Returns sums over a batch: of negative log-probabilities, of correct tokens, and of all tokens."""
     logits = ops.cast(model(inputs, training=False), "float32")  # [batch, target, vocab]
     mask = ops.cast(labels > 0, "float32")
     losses = ops.sparse_categorical_crossentropy(labels, logits, from_logits=True)  # [batch, target]
-    correct = ops.cast(ops.equal(ops.argmax(logits, axis=-1), labels), "float32")
+    correct = ops.cast(ops.equal(argmax(logits, axis=-1), labels), "float32")
     return ops.sum(losses * mask), ops.sum(correct * mask), ops.sum(mask)
 
 
 def _tensorflow_sums(model: Any) -> Callable[..., Any]:
-    """Returns `_sums` as a graph for all shapes, in TensorFlow's own operations: Keras's argmax is slow."""
+    """Returns `_sums` as a graph for all shapes."""
     import tensorflow as tf
 
-    def sums(inputs: dict[str, tf.Tensor], labels: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        logits = tf.cast(model(inputs, training=False), tf.float32)  # [batch, target, vocab]
-        mask = tf.cast(labels > 0, tf.float32)
-        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)  # [batch, target]
-        found = tf.argmax(logits, axis=-1, output_type=labels.dtype)
-        correct = tf.cast(tf.equal(found, labels), tf.float32)
-        return tf.reduce_sum(losses * mask), tf.reduce_sum(correct * mask), tf.reduce_sum(mask)
-
+    sums = partial(_sums, model, tf.argmax)  # Keras's is slow
     # Without AutoGraph, whose parser fails, with a warning, where threads trace at the same time.
     return tf.function(sums, reduce_retracing=True, autograph=False)

@@ -130,8 +130,6 @@ def read_lines(path: Path) -> list[str]:
     Raises:
         T2TError: it cannot be read, is empty, or is not UTF-8 (the line is named).
     """
-    if not path.exists():
-        raise T2TError(f"{path}: no such file")
     lines = file_lines(path)
     if not lines:
         raise T2TError(f"{path}: the file is empty")

@@ -8,9 +8,8 @@ import pytest
 import sacrebleu
 from tensorboard.compat.proto.event_pb2 import Event
 
-from t2t_revival import T2TError
 from t2t_revival.cli import bleu
-from t2t_revival.evaluation.translation_scores import LastStep, list_translations
+from t2t_revival.evaluation.translation_scores import list_translations
 
 REFERENCES = ["Ein Hund läuft durch den grünen Park.", "Zwei E-Bikes stehen vor dem Haus."]
 OUTPUTS = {
@@ -157,15 +156,10 @@ def test_names_end_with_a_step(tmp_path: Path) -> None:
     assert list_translations(tmp_path / "nowhere") == []
 
 
-def test_last_step(tmp_path: Path) -> None:
-    last, other = LastStep(tmp_path), LastStep(tmp_path, "/beam8")
-    assert last.read() is None
-    last.write(300)
-    assert (tmp_path / "last_evaluated_step.txt").read_text() == "300\n"
-    assert last.read() == 300
-    assert other.read() is None
-    other.write(20)
-    assert (last.read(), other.read()) == (300, 20)
-    (tmp_path / "last_evaluated_step.txt").write_text("many")
-    with pytest.raises(T2TError, match=r"last_evaluated_step\.txt: corrupt"):
-        last.read()
+def test_each_suffix_has_a_last_step_of_its_own(place, capsys):
+    out = place / "events"
+    assert run(place, f"--event_dir={out}", "--tag_suffix=/beam8") == 0
+    assert (out / "last_evaluated_step_beam8.txt").read_text() == "1000\n"
+    (out / "last_evaluated_step.txt").write_text("many")
+    assert run(place, f"--event_dir={out}") == 1
+    assert "last_evaluated_step.txt: corrupt, not a number; remove it" in capsys.readouterr().err

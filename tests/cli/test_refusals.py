@@ -3,13 +3,15 @@
 The files in refusals/ are its tables. `$ t2t-align --output_dir=out` begins the cases of a command; each of
 the lines below it has more flags, which replace those of the command (`--FLAG=` leaves one out), and behind
 `=>` what the error says: its parts, in order, between `...`. Behind `<<<` stands what the file `given` and
-the standard input hold.
+the standard input hold. `DISK=full` before the flags runs the command on a full disk; another trainer is at
+work in the folder busy.
 """
 
 from __future__ import annotations
 
 import codecs
 import dataclasses
+import errno
 import filecmp
 import io
 import os
@@ -24,7 +26,7 @@ from typing import NamedTuple
 import pytest
 
 from t2t_revival import registry
-from t2t_revival.model_folder import Run
+from t2t_revival.model_folder import LOCK_FILE, ModelFolder, Run
 from tests.cli.conftest import SMALL
 from tests.support.processes import run_command
 
@@ -57,6 +59,7 @@ class Case(NamedTuple):
     words: list[str]
     given: bytes
     parts: list[str]
+    disk_is_full: bool
 
 
 def cases() -> Iterator[Case]:
@@ -65,13 +68,14 @@ def cases() -> Iterator[Case]:
             usual = line[2:].split()
         elif line:
             flags, given, said = ROW.fullmatch(line).groups("")
-            own = shlex.split(flags)
+            own = shlex.split(flags.removeprefix("DISK=full"))
             replaced = {word.partition("=")[0] for word in own}
             words = [word for word in usual if word.partition("=")[0] not in replaced]
             yield Case(
                 [*words, *(word for word in own if not word.endswith("="))],
                 codecs.escape_decode(given)[0],
                 said.split(" ... "),
+                flags.startswith("DISK=full"),
             )
 
 
@@ -92,12 +96,17 @@ def place(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     problem.generate_data(root / "other_data")
     run = Run.load(trained / "out")
     changes = {"untrained": {}, "other": {"fingerprint": "another"}, "french": {"problem": "translate_enfr"}}
-    for name in ("out", *changes, "right"):
+    for name in ("out", *changes, "right", "busy"):
         folder = shutil.copytree(trained / "out", root / name)
         dataclasses.replace(run, **changes.get(name, {})).save(folder)
     (root / "untrained" / "model.ckpt-7.npz").unlink()
     SMALL.replace(reverse_target=True).save(root / "right")
+    (root / "busy" / LOCK_FILE).touch()
     return root
+
+
+def write_nothing(_: int) -> None:
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def differing(one: Path, other: Path) -> list[str]:
@@ -116,7 +125,10 @@ def test_refusals(case: Case, place: Path, tmp_path, capsys, monkeypatch) -> Non
     monkeypatch.chdir(here)
     monkeypatch.setenv("HOME", os.fspath(tmp_path / "home"))
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(case.given), encoding="utf-8"))
-    status = run_command(*case.words)
+    if case.disk_is_full:
+        monkeypatch.setattr(os, "fsync", write_nothing)
+    with ModelFolder(here / "busy").lock():
+        status = run_command(*case.words)
     said = capsys.readouterr()
     name = case.words[0]
     (line,) = [line for line in said.err.splitlines() if ": error: " in line]

@@ -8,7 +8,6 @@ from matplotlib.figure import Figure
 
 from t2t_revival import T2TError
 from t2t_revival.evaluation.checkpoint_evaluation import (
-    Evaluation,
     Evaluations,
     drawn_score,
     settings_fingerprint,
@@ -23,7 +22,7 @@ def rows(folder: Path, settings: str = "s") -> list[tuple]:
 def test_rows_come_back_by_step(tmp_path: Path) -> None:
     table = Evaluations(tmp_path, "dev", "s")
     table.add(20, tmp_path / "averaged" / "model.ckpt-20.npz", "c", {"loss": 1.0})
-    table.add(20, tmp_path / "model.ckpt-20.npz", "b", {"loss": 1.5, "bleu": 31.25})
+    table.add(20, tmp_path / "model.ckpt-20.npz", "b", {"loss": 1.5, "bleu": 31.25}, ["a"])
     table.add(3, tmp_path / "model.ckpt-3.npz", "a", {"loss": math.nan})
     found = Evaluations(tmp_path, "dev", "s")
     assert [(row.step, row.averaged) for row in found.rows] == [(3, False), (20, False), (20, True)]
@@ -31,6 +30,8 @@ def test_rows_come_back_by_step(tmp_path: Path) -> None:
     assert [row.scores for row in found.rows[1:]] == [{"loss": 1.5, "bleu": 31.25}, {"loss": 1.0}]
     assert found.find(tmp_path / "model.ckpt-20.npz", "b") == found.rows[1]
     assert found.find(tmp_path / "model.ckpt-20.npz", "c") is None
+    (tmp_path / "eval-dev" / "20-b-s.txt").unlink()
+    assert found.find(tmp_path / "model.ckpt-20.npz", "b") is None, "its outputs are compared"
     assert Evaluations(tmp_path, "test", "s").rows == []
     header = (tmp_path / "eval-dev.csv").read_text().splitlines()[0]
     assert header == "step,checkpoint,loss,bleu,weights,settings"
@@ -50,10 +51,8 @@ def test_other_weights_replace_a_row_and_other_settings_do_not(tmp_path: Path) -
 def test_outputs_are_kept_for_each_row_and_go_with_it(tmp_path: Path) -> None:
     path = tmp_path / "averaged" / "model.ckpt-20.npz"
     table = Evaluations(tmp_path, "dev", "s")
-    row = table.add(20, path, "a", {"bleu": 1.0})
-    assert table.outputs(row) is None
-    table.save_outputs(row, ["eins", "", "drei \u2028 vier"])
-    table.save_outputs(table.add(20, tmp_path / "model.ckpt-20.npz", "b", {}), ["plain"])
+    table.add(20, path, "a", {"bleu": 1.0}, ["eins", "", "drei \u2028 vier"])
+    table.add(20, tmp_path / "model.ckpt-20.npz", "b", {}, ["plain"])
     again = Evaluations(tmp_path, "dev", "s")
     assert again.outputs(again.rows[1]) == ["eins", "", "drei \u2028 vier"]
     assert (tmp_path / "eval-dev" / "20-b-s.txt").read_text() == "plain\n"
@@ -80,9 +79,8 @@ def test_a_table_that_cannot_be_written(tmp_path: Path) -> None:
     with pytest.raises(T2TError, match=r"cannot write .*eval-dev\.csv"):
         Evaluations(tmp_path / "nowhere", "dev", "s").add(1, tmp_path / "x", "a", {})
     (tmp_path / "eval-dev").write_text("no folder")
-    row = Evaluation(1, "x", "a", "s", {})
     with pytest.raises(T2TError, match=r"cannot write .*eval-dev/1-a-s\.txt"):
-        Evaluations(tmp_path, "dev", "s").save_outputs(row, ["a"])
+        Evaluations(tmp_path, "dev", "s").add(1, tmp_path / "x", "a", {}, ["a"])
 
 
 @pytest.mark.parametrize(("decoded", "title"), [((), ""), (("bleu", "chrf"), "BLEU"), (("f1",), "F1")])
