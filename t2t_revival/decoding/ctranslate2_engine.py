@@ -328,16 +328,15 @@ def check_usable(hparams: HParams, options: DecodeHParams, precision: str) -> No
         (options.constrained, "constrained=True, for trees"),
         (options.min_length_ratio, "min_length_ratio"),
         (options.alternatives, f"alternatives={options.alternatives}"),
+        (
+            options.coverage_penalty and options.aligns,  # it returns the attention of one set of heads
+            "coverage_penalty together with alignments or markup",
+        ),
     ):
         if given:
             raise T2TError(UNSUPPORTED.format(name, ""))
     if options.shortlist == BY_LINE:
         raise T2TError(UNSUPPORTED.format("shortlist=by_line", "shortlist=on, or "))
-    if options.coverage_penalty and options.aligns:
-        raise T2TError(
-            "CTranslate2 returns the attention of one set of heads: leave out coverage_penalty, "
-            "alignments and markup, or use --engine=tensorflow"
-        )
     check_convertible(hparams)
     _check_precision(precision, find_device())
 
