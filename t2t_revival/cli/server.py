@@ -228,7 +228,8 @@ def _run(
     import uvicorn
 
     from t2t_revival.server.app import create_app
-    from t2t_revival.server.service import Limits, Start
+    from t2t_revival.server.limits import Limits
+    from t2t_revival.server.service import Start
 
     host, port = listener.getsockname()[:2]
     address = f"http://{'localhost' if host in LOCAL else host}:{port}"

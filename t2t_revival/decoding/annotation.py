@@ -5,31 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import tensorflow as tf
 
+from t2t_revival.decoding.details import Annotations
+
 if TYPE_CHECKING:
     from t2t_revival.decoding.alignment_heads import AlignmentHeads
     from t2t_revival.model import Transformer
-
-
-class Annotations(NamedTuple):
-    """Details of the tokens of outputs.
-
-    Attributes:
-        log_probs: of each token, float32 [batch, target].
-        alternatives: the most probable tokens at each position, int32 [batch, target, k].
-        alternative_log_probs: theirs, float32 [batch, target, k].
-        attention: mean weights of the alignment heads, float32 [batch, target, source]; without heads,
-            [batch, 0, 0].
-    """
-
-    log_probs: np.ndarray
-    alternatives: np.ndarray
-    alternative_log_probs: np.ndarray
-    attention: np.ndarray
 
 
 class Annotator:

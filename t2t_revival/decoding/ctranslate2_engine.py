@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-import os
+import sys
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,33 +14,33 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
-from t2t_revival.checkpoints.directory import Checkpoint, restore_weights
+from t2t_revival.checkpoints.directory import Checkpoint
 from t2t_revival.checkpoints.file import fingerprint
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.text_encoder import EOS, PAD, until_eos
 from t2t_revival.data.workers import cores
+from t2t_revival.decoding.alignment_heads import AlignmentHeads, all_heads
 from t2t_revival.decoding.converted_model import open_converted
 from t2t_revival.decoding.ctranslate2_format import (
     MIN_POSITIONS,
     NOT_INSTALLED,
     check_convertible,
+    convert_checkpoint,
     format_vocabulary_map,
-    write_ctranslate2,
 )
+from t2t_revival.decoding.details import Annotations
 from t2t_revival.decoding.options import BY_LINE, PRECISIONS, DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
-from t2t_revival.utils import keras_config, native_log
+from t2t_revival.utils.child_process import run_in_child
 from t2t_revival.utils.forks import start_computing
 
 if TYPE_CHECKING:
     import ctranslate2
 
     from t2t_revival.decoding.translations import Translations
-    from t2t_revival.model import Transformer
 
 OnNote = Callable[[str], None]
-MEMORY_AS_NEEDED = "TF_FORCE_GPU_ALLOW_GROWTH"  # TensorFlow, which converts, else takes the whole GPU
 MAX_BATCH_SIZE = 32  # sentences that a CPU decodes at once: with 128, int8 and float32 take 10% longer
 GPU, CPU = "cuda", "cpu"
 UNSUPPORTED = "CTranslate2 does not support {}: use {}--engine=tensorflow"
@@ -86,9 +86,11 @@ class CTranslate2Engine:
         num_parallel_batches: batches that are decoded at the same time, with one thread each.
         on_note: called with a line for people when a checkpoint is converted.
         translations: makes shortlists, if the options have one.
+        alignment_heads: align words; `None` for no alignments.
 
     Attributes:
-        constraint, attend: `None`; see `TensorFlowEngine`.
+        constraint: `None`; see `TensorFlowEngine`.
+        attend: see `TensorFlowEngine`.
         out_of_memory: see `TensorFlowEngine`.
         hparams: of the model.
         precision: as given.
@@ -97,7 +99,7 @@ class CTranslate2Engine:
         T2TError: CTranslate2 is not installed, or does not support the model, the options or the precision.
     """
 
-    constraint = attend = None
+    constraint = None
     out_of_memory = MemoryError
 
     def __init__(
@@ -109,8 +111,13 @@ class CTranslate2Engine:
         num_parallel_batches: int,
         on_note: OnNote,
         translations: Translations | None = None,
+        alignment_heads: AlignmentHeads | None = None,
     ) -> None:
         check_usable(hparams, options, precision)
+        self._heads = all_heads(hparams) if options.coverage_penalty else alignment_heads
+        if self._heads:
+            self._heads.check(hparams)
+        self.attend = self._attention if options.coverage_penalty else None
         self.hparams, self.precision, self._device = hparams, precision, find_device()
         self._vocabularies = vocabularies
         self._source_pieces, self._target_pieces = vocabularies.inputs.pieces, vocabularies.targets.pieces
@@ -135,17 +142,18 @@ class CTranslate2Engine:
             "vocabulary": self._vocabularies.fingerprint,
             "positions": positions,
             "vocabulary_map": zlib.crc32(self._vocabulary_map.encode()),
+            "heads": self._heads and [self._heads.layer, *self._heads.heads],
         }
 
         def convert(folder: Path) -> None:
-            start_computing()
-            os.environ.setdefault(MEMORY_AS_NEEDED, "true")
-            with native_log.quiet():
-                keras_config.import_keras()  # which CTranslate2 itself does not need
-                model = _load_model(checkpoint.path, self.hparams, self._vocabularies)
-            write_ctranslate2(
-                model, self._vocabularies, positions, folder, vocabulary_map=self._vocabulary_map
-            )
+            own = self.hparams, self._vocabularies, positions, self._vocabulary_map, self._heads
+            if "tensorflow" in sys.modules:
+                start_computing()
+                convert_checkpoint(checkpoint.path, folder, *own)
+            else:
+                run_in_child(
+                    "the conversion for CTranslate2", convert_checkpoint, checkpoint.path, folder, *own
+                )
 
         self._translator = open_converted(checkpoint.path, origin, convert, self._load, self._on_note)
 
@@ -190,17 +198,47 @@ class CTranslate2Engine:
 
     def scorer(self, source_ids: Any, target_ids: Any) -> np.ndarray:
         """Returns log-probabilities of targets, float64 [batch]; arguments are those of `Scorer`."""
-        sources = [_to_pieces(ids, self._source_pieces) for ids in source_ids]
-        targets = [_to_pieces(ids, self._target_pieces) for ids in target_ids]
-        return np.array([sum(values) for values in self._token_log_probs(sources, targets)])
+        return np.array([sum(values) for values in self._log_probs(source_ids, target_ids)])
 
     def sampler(self, *_: Any) -> NoReturn:
         """Raises the error that outputs are not drawn: CTranslate2 has no seeds by line."""
         raise T2TError(UNSUPPORTED.format("sampling_method=random", ""))
 
-    def annotate(self, *_: Any) -> NoReturn:
-        """Raises the error that there are no details: CTranslate2 tells the weights of no single head."""
-        raise T2TError(UNSUPPORTED.format("details of outputs", ""))
+    def annotate(self, source_ids: Any, target_ids: Any) -> Annotations:
+        """Annotates given outputs, without alternatives; arguments and results are those of `Annotator`."""
+        log_probs = np.zeros(np.shape(target_ids), np.float32)
+        for row, values in zip(log_probs, self._log_probs(source_ids, target_ids), strict=True):
+            row[: len(values)] = values
+        none = np.zeros((*log_probs.shape, 0))
+        attention = self._attention(source_ids, target_ids) if self._heads else none
+        return Annotations(log_probs, none.astype(np.int32), none, attention)
+
+    def _log_probs(self, source_ids: Any, target_ids: Any) -> Iterator[list[float]]:
+        return self._token_log_probs(*self._pieces(source_ids, target_ids))
+
+    def _pieces(self, source_ids: Any, target_ids: Any) -> tuple[list[list[str]], list[list[str]]]:
+        sources = [_to_pieces(ids, self._source_pieces) for ids in source_ids]
+        return sources, [_to_pieces(ids, self._target_pieces) for ids in target_ids]
+
+    def _attention(self, source_ids: Any, target_ids: Any) -> np.ndarray:
+        """Returns mean weights of heads, [batch, target, source], of outputs that CTranslate2 must write."""
+        sources, targets = self._pieces(source_ids, target_ids)
+        attention = np.zeros((*np.shape(target_ids), np.shape(source_ids)[1]), np.float32)
+        with _errors():
+            results = self._translator.translate_batch(
+                sources,
+                targets,
+                beam_size=1,
+                max_input_length=0,
+                max_decoding_length=attention.shape[1],
+                return_end_token=True,
+                return_attention=True,
+            )
+        for of_row, result, source in zip(attention, results, sources, strict=True):
+            weights = np.array(result.attention[0], np.float32)  # without the end of the source
+            of_row[: len(weights), : len(source)] = weights
+            of_row[: len(weights), len(source)] = 1 - weights.sum(-1)
+        return attention
 
     def _sentence(self, source: Sequence[int], prefix: Sequence[int], extra_length: int) -> Sentence:
         """Converts ids to pieces; the maximum length is that of `constraints.max_output_lengths`."""
@@ -289,9 +327,11 @@ def check_usable(hparams: HParams, options: DecodeHParams, precision: str) -> No
         (options.samples, "sampling_method=random"),
         (options.constrained, "constrained=True, for trees"),
         (options.min_length_ratio, "min_length_ratio"),
-        (options.markup, "markup"),
-        (options.coverage_penalty, "coverage_penalty"),
-        (options.details, options.details),
+        (options.alternatives, f"alternatives={options.alternatives}"),
+        (
+            options.coverage_penalty and options.aligns,  # it returns the attention of one set of heads
+            "coverage_penalty together with alignments or markup",
+        ),
     ):
         if given:
             raise T2TError(UNSUPPORTED.format(name, ""))
@@ -337,14 +377,6 @@ def _best(hypotheses: list[Hypothesis], alpha: float, n: int) -> list[Hypothesis
     """Returns the n best hypotheses, best first; cut ones only where none is finished."""
     finished = [hypothesis for hypothesis in hypotheses if hypothesis.finished]
     return sorted(finished or hypotheses, key=lambda found: -found.score(alpha))[:n]
-
-
-def _load_model(checkpoint: Path, hparams: HParams, vocabularies: Vocabularies) -> Transformer:
-    from t2t_revival.model import Transformer
-
-    model = Transformer(hparams, vocabularies.inputs.size, target_vocab_size=vocabularies.target_size)
-    restore_weights(model, checkpoint)
-    return model
 
 
 @contextmanager

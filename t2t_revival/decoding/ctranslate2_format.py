@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from t2t_revival.checkpoints.directory import restore_weights
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
 from t2t_revival.decoding.capabilities import CTRANSLATE2, check_held
 from t2t_revival.errors import T2TError
+from t2t_revival.utils import keras_config, native_log
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary import Vocabularies
@@ -20,6 +23,7 @@ if TYPE_CHECKING:
     from t2t_revival.model.embedding import PositionalEncoding
     from t2t_revival.model.stacks import EncoderLayer
 
+MEMORY_AS_NEEDED = "TF_FORCE_GPU_ALLOW_GROWTH"  # TensorFlow, which converts, else takes the whole GPU
 MIN_POSITIONS = 1024  # CTranslate2 has no positions beyond its table
 NEG_INF = -1e4  # bias of PAD, so that it is never produced; within the range of float16
 NOT_INSTALLED = "CTranslate2 is not installed, or too old: pip install -U ctranslate2"
@@ -78,6 +82,35 @@ def write_ctranslate2(
     write_vocabularies(vocabularies, folder)
     if vocabulary_map:
         (folder / VOCABULARY_MAP).write_text(vocabulary_map, encoding="utf-8")
+
+
+def convert_checkpoint(
+    checkpoint: Path,
+    folder: Path,
+    hparams: HParams,
+    vocabularies: Vocabularies,
+    positions: int,
+    vocabulary_map: str,
+    heads: AlignmentHeads | None,
+) -> None:
+    """Writes a checkpoint as `write_ctranslate2` does; in a process of its own, since it imports TensorFlow.
+
+    Raises:
+        T2TError: as `write_ctranslate2`, or the checkpoint is corrupt.
+    """
+    os.environ.setdefault(MEMORY_AS_NEEDED, "true")
+    with native_log.quiet():
+        keras_config.import_keras()
+        model = _restored(checkpoint, hparams, vocabularies)
+    write_ctranslate2(model, vocabularies, positions, folder, vocabulary_map=vocabulary_map, heads=heads)
+
+
+def _restored(checkpoint: Path, hparams: HParams, vocabularies: Vocabularies) -> Transformer:
+    from t2t_revival.model import Transformer
+
+    model = Transformer(hparams, vocabularies.inputs.size, target_vocab_size=vocabularies.target_size)
+    restore_weights(model, checkpoint)
+    return model
 
 
 def write_vocabularies(vocabularies: Vocabularies, folder: Path) -> None:

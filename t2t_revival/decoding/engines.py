@@ -49,6 +49,7 @@ def new_model(
     num_parallel_batches: int,
     on_note: OnNote,
     translations: Translations | None,
+    alignment_heads: AlignmentHeads | None = None,
 ) -> Model:
     """Makes a model, to which `load_weights` gives its weights; see `Translator.load`.
 
@@ -56,7 +57,7 @@ def new_model(
         T2TError: CTranslate2 is not installed, or does not support the model, the options or the precision.
     """
     if engine == CTRANSLATE2:
-        settings = options, precision, num_parallel_batches, on_note, translations
+        settings = options, precision, num_parallel_batches, on_note, translations, alignment_heads
         return CTranslate2Engine(hparams, vocabularies, *settings)
     return _new_transformer(hparams, vocabularies, precision)
 

@@ -15,11 +15,20 @@ from t2t_revival.checkpoints.selection import NAMES, select_checkpoint, taking_n
 from t2t_revival.decoding import engines
 from t2t_revival.decoding.alignment_heads import AlignmentHeads, all_heads
 from t2t_revival.decoding.head_choice import HeadChoice
-from t2t_revival.decoding.options import FLOAT32, INT8, TENSORFLOW, DecodeHParams, check_engine
+from t2t_revival.decoding.options import (
+    CTRANSLATE2,
+    FLOAT32,
+    INT8,
+    PHARAOH,
+    TENSORFLOW,
+    DecodeHParams,
+    check_engine,
+)
 from t2t_revival.decoding.preprocessor import find_problem
 from t2t_revival.decoding.resumable import OnNote
 from t2t_revival.decoding.translations import Translations, data_warning
 from t2t_revival.model_folder import ModelFolder
+from t2t_revival.utils import keras_config, native_log
 from t2t_revival.utils.forks import start_computing
 
 if TYPE_CHECKING:
@@ -51,17 +60,25 @@ def load(
     translations = Translations.load(folder.path, vocabularies.fingerprint) if options.has_shortlist else None
     problem = find_problem(folder.run.problem, options)
     heads, choice = None, None
-    if options.aligns and engine == TENSORFLOW:
+    if options.aligns:
         all_heads(hparams).check(hparams)
         heads = AlignmentHeads.find(folder.path, hparams)
         choice = None if heads else HeadChoice.plan(folder, problem, data_dir)
+    if choice and engine == CTRANSLATE2:
+        aligning = replace(options, alignments=PHARAOH, markup="")
+        with native_log.quiet():
+            keras_config.import_keras()
+        on_tensorflow = translator_class.load(
+            folder.path, checkpoint, aligning, on_damaged=on_damaged, on_note=on_note, data_dir=data_dir
+        )
+        heads, choice = on_tensorflow.detailer.heads, None
     settings = options, precision, num_parallel_batches, on_note, translations
     if engine == TENSORFLOW:
         start_computing()
 
     def read() -> tuple[engines.Model, Checkpoint]:
         selected = select_checkpoint(folder.path, checkpoint, on_damaged)
-        model = engines.new_model(engine, hparams, vocabularies, *settings)
+        model = engines.new_model(engine, hparams, vocabularies, *settings, heads)
         engines.load_weights(model, selected)
         return model, selected
 

@@ -14,8 +14,8 @@ from t2t_revival.data.vocabulary.text_encoder import EOS
 from t2t_revival.errors import T2TError
 
 if TYPE_CHECKING:
-    from t2t_revival.decoding.annotation import Annotations
     from t2t_revival.decoding.ctranslate2_engine import CTranslate2Engine
+    from t2t_revival.decoding.details import Annotations
     from t2t_revival.decoding.jax_engine import JaxEngine
     from t2t_revival.decoding.tensorflow_engine import TensorFlowEngine
 

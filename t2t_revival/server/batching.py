@@ -16,7 +16,7 @@ from t2t_revival.server.rows import ALTERNATIVES, Columns, answer_of
 
 if TYPE_CHECKING:
     from t2t_revival.server.metrics import Metrics
-    from t2t_revival.server.versions import LoadedModel
+    from t2t_revival.serving.client import LoadedModel
     from t2t_revival.serving.signatures import Inputs
 
 WAIT_SHARE = 0.05  # of the time of the last batch that a line may wait for others

@@ -18,15 +18,12 @@ from t2t_revival.metrics.metric import title_of
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.server.requests import RequestBody
 from t2t_revival.server.translate import Options, Text
-from t2t_revival.serving.signatures import WITH_OPTIONS, WITH_SAMPLING
 from t2t_revival.visualization.attention import compute_attention
 from t2t_revival.visualization.attention_page import page
 from t2t_revival.visualization.explanation import Explanation, explain
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator
-    from t2t_revival.server.service import Limits
-    from t2t_revival.server.versions import ServedModel
 
 MAX_POINTS = 300  # of a curve
 
@@ -112,55 +109,6 @@ class Training(BaseModel):
     score: Score | None
     metric: str
     curves: dict[str, list[tuple[float, float]]]
-
-
-class ModelInfo(BaseModel):
-    """A model that answers.
-
-    `samples` tells whether requests may ask for samples, `has_tags` whether texts may begin with a tag,
-    `tags` which, where they are known; `trees` whether outputs are trees, and `explains` whether /explain
-    and /attention know the model. `options` are those of the export, where they are known.
-    """
-
-    name: str
-    version: int
-    samples: bool
-    has_tags: bool
-    tags: list[str]
-    trees: bool
-    explains: bool
-    options: Options
-    max_beam_size: int
-    max_characters: int
-    training: Training | None
-
-    @classmethod
-    def of(cls, served: ServedModel, limits: Limits) -> ModelInfo:
-        """Describes the newest version."""
-        version, model = served.find()
-        inspector = served.inspector
-        options = inspector.options if inspector else Options()
-        options.beam_size = min(options.beam_size, limits.max_beam_size)
-        return cls(
-            name=served.name,
-            version=version,
-            samples=WITH_SAMPLING in model.signature_defs,
-            has_tags="tag" in model.signature_defs[WITH_OPTIONS].inputs,
-            tags=inspector.tags if inspector else [],
-            trees=served.problem is not None and not served.problem.targets_are_text,
-            explains=inspector is not None and inspector.explains,
-            options=options,
-            max_beam_size=limits.max_beam_size,
-            max_characters=limits.max_characters,
-            training=inspector.training if inspector else None,
-        )
-
-
-class ModelsAnswer(BaseModel):
-    """The models that answer, and the names of those that are being loaded."""
-
-    models: list[ModelInfo]
-    loading: list[str]
 
 
 class Inspector:

@@ -8,7 +8,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -19,20 +19,23 @@ from google.protobuf.json_format import MessageToDict
 from t2t_revival.data.tags import tagged
 from t2t_revival.decoding.paragraphs import Paragraph, halve, leading_tags, split
 from t2t_revival.errors import T2TError
-from t2t_revival.server.batching import TEXTS, Batcher, BatchLimits, QueueFullError
-from t2t_revival.server.inspection import ExplainAnswer, ExplainRequest, Inspector, ModelInfo, ModelsAnswer
+from t2t_revival.server.batching import Batcher, BatchLimits, QueueFullError
+from t2t_revival.server.inspection import ExplainAnswer, ExplainRequest, Inspector
+from t2t_revival.server.limits import Limits
 from t2t_revival.server.metrics import Metrics
 from t2t_revival.server.predict import RequestError, format_predict, parse_predict
 from t2t_revival.server.rows import Columns
 from t2t_revival.server.terms import Unaligned, check_terms
 from t2t_revival.server.translate import TranslateAnswer, TranslateRequest, Translation, joined, translations
+from t2t_revival.server.versions import ModelInfo, ModelsAnswer
 from t2t_revival.serving.client import text_of
 from t2t_revival.serving.signatures import WITH_OPTIONS
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.lexical_constraints import LineConstraints
     from t2t_revival.problems.problem import Problem
-    from t2t_revival.server.versions import LoadedModel, ServedModel
+    from t2t_revival.server.versions import ServedModel
+    from t2t_revival.serving.client import LoadedModel
 
 Result = TypeVar("Result")
 
@@ -47,42 +50,6 @@ class AskedVersion(NamedTuple):
 
     number: int | None = None
     label: str | None = None
-
-
-@dataclass(frozen=True)
-class Limits:
-    """Bounds of requests.
-
-    Attributes:
-        max_lines: lines of a request; a streamed one may have `max_streamed_lines`.
-        max_streamed_lines: lines of a streamed request.
-        max_characters: characters of a line.
-        max_beam_size: hypotheses, or samples, that a request may ask for.
-        max_extra_length: see `DecodeHParams`.
-        timeout: seconds that a request waits for its model, and seconds that its answer may take.
-    """
-
-    max_lines: int = 1024
-    max_streamed_lines: int = 100_000
-    max_characters: int = 20_000
-    max_beam_size: int = 16
-    max_extra_length: int = 200
-    timeout: float = 60
-
-    def check(self, columns: Mapping[str, Sequence[Any]], streamed: bool = False) -> None:
-        """Raises RequestError where a call is out of bounds."""
-        lines, most = columns["inputs"], self.max_streamed_lines if streamed else self.max_lines
-        if len(lines) > most:
-            raise RequestError(f"{len(lines):,} lines: the server takes {most:,} in a request", 413)
-        texts_of_lines = zip(*(columns[name] for name in TEXTS if name in columns), strict=True)
-        for number, texts in enumerate(texts_of_lines, 1):
-            if max(map(len, texts)) > self.max_characters:
-                fault = f"line {number} has more than {self.max_characters:,} characters: split it"
-                raise RequestError(fault, 413)
-        beam_size, extra_length = self.max_beam_size, self.max_extra_length
-        for name, maximum in (("beam_size", beam_size), ("n", beam_size), ("extra_length", extra_length)):
-            if max(columns.get(name, ()), default=0) > maximum:
-                raise RequestError(f"{name} must be at most {maximum} on this server")
 
 
 class Start(NamedTuple):

@@ -8,20 +8,22 @@ from concurrent.futures import Executor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
+
+from pydantic import BaseModel
 
 from t2t_revival.errors import T2TError
+from t2t_revival.server.inspection import Inspector, Training
+from t2t_revival.server.limits import Limits
 from t2t_revival.server.predict import RequestError
-from t2t_revival.serving.client import Model
+from t2t_revival.server.translate import Options
 from t2t_revival.serving.export_origin import newer_note
 from t2t_revival.serving.folder_model import SAVED_MODEL, FolderModel
-from t2t_revival.serving.signatures import DEFAULT
+from t2t_revival.serving.signatures import DEFAULT, WITH_OPTIONS, WITH_SAMPLING
 
 if TYPE_CHECKING:
-    from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef
-
     from t2t_revival.problems.problem import Problem
-    from t2t_revival.server.inspection import Inspector
+    from t2t_revival.serving.client import LoadedModel
 
 LOOK_SECS = 1.0  # between two looks at a folder
 LOADING, AVAILABLE, UNLOADING, END = "LOADING", "AVAILABLE", "UNLOADING", "END"  # TensorFlow Serving's states
@@ -41,17 +43,6 @@ WARMUP = {  # an input of each name
     "sampling_keep_top_k": -1,
     "random_seed": 0,
 }
-
-
-class LoadedModel(Model, Protocol):
-    """A model in this process: of a SavedModel, or another one with its signatures."""
-
-    @property
-    def signature_defs(self) -> Mapping[str, SignatureDef]:
-        """Inputs and outputs of the signatures, by name."""
-
-    def close(self) -> None:
-        """Frees the memory of the model."""
 
 
 @dataclass
@@ -236,6 +227,55 @@ class ServedModel:
         self.serve(number, model)
         if note := newer_note(folder):
             self.say(note)
+
+
+class ModelInfo(BaseModel):
+    """A model that answers.
+
+    `samples` tells whether requests may ask for samples, `has_tags` whether texts may begin with a tag,
+    `tags` which, where they are known; `trees` whether outputs are trees, and `explains` whether /explain
+    and /attention know the model. `options` are those of the export, where they are known.
+    """
+
+    name: str
+    version: int
+    samples: bool
+    has_tags: bool
+    tags: list[str]
+    trees: bool
+    explains: bool
+    options: Options
+    max_beam_size: int
+    max_characters: int
+    training: Training | None
+
+    @classmethod
+    def of(cls, served: ServedModel, limits: Limits) -> ModelInfo:
+        """Describes the newest version."""
+        version, model = served.find()
+        inspector = served.inspector
+        options = inspector.options if inspector else Options()
+        options.beam_size = min(options.beam_size, limits.max_beam_size)
+        return cls(
+            name=served.name,
+            version=version,
+            samples=WITH_SAMPLING in model.signature_defs,
+            has_tags="tag" in model.signature_defs[WITH_OPTIONS].inputs,
+            tags=inspector.tags if inspector else [],
+            trees=served.problem is not None and not served.problem.targets_are_text,
+            explains=inspector is not None and inspector.explains,
+            options=options,
+            max_beam_size=limits.max_beam_size,
+            max_characters=limits.max_characters,
+            training=inspector.training if inspector else None,
+        )
+
+
+class ModelsAnswer(BaseModel):
+    """The models that answer, and the names of those that are being loaded."""
+
+    models: list[ModelInfo]
+    loading: list[str]
 
 
 def _open(folder: Path) -> LoadedModel:

@@ -30,6 +30,8 @@ from t2t_revival.serving.signatures import (
 from t2t_revival.utils.texts import texts_of
 
 if TYPE_CHECKING:
+    from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef
+
     from t2t_revival.decoding.lexical_constraints import LineConstraints
     from t2t_revival.decoding.options import DecodeHParams
 
@@ -67,6 +69,17 @@ class Model(Protocol):
         Raises:
             T2TError: there is no response; the message has the reason and a hint.
         """
+
+
+class LoadedModel(Model, Protocol):
+    """A model in this process: of a SavedModel, or another one with its signatures."""
+
+    @property
+    def signature_defs(self) -> Mapping[str, SignatureDef]:
+        """Inputs and outputs of the signatures, by name."""
+
+    def close(self) -> None:
+        """Frees the memory of the model."""
 
 
 def query(

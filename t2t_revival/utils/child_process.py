@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import pickle
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
+
+from t2t_revival.errors import T2TError
 
 
 @contextmanager
@@ -39,6 +42,44 @@ def follow_parent() -> None:
     for number in (signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def run_in_child(work: str, function: Callable[..., None], *arguments: Any) -> None:
+    """Calls a function in a new process, whose memory goes with it.
+
+    Args:
+        work: what it does, for messages.
+        function: of a module, as pickle needs it.
+        *arguments: of the function.
+
+    Raises:
+        T2TError: the process was killed. Or what the function raises.
+    """
+    processes = multiprocessing.get_context("spawn")
+    receiver, sender = processes.Pipe(duplex=False)
+    process = processes.Process(target=_call, args=(sender, function, arguments), daemon=True)
+    with without_main_script(pickle.dumps(arguments)):
+        process.start()
+    sender.close()
+    try:
+        fault = receiver.recv()
+    except EOFError as error:
+        raise T2TError(f"{work} was killed, as where memory is short: free some, and try again") from error
+    finally:
+        process.kill()
+        process.join()
+    if fault:
+        raise fault
+
+
+def _call(sender: Any, function: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+    follow_parent()
+    try:
+        function(*arguments)
+    except Exception as error:
+        sender.send(error)
+        return
+    sender.send(None)
 
 
 def _end_with_parent() -> None:

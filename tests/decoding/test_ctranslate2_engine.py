@@ -12,6 +12,7 @@ from t2t_revival import HParams, T2TError, Transformer, Translation, Translator
 from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
 from t2t_revival.decoding import resumable
+from t2t_revival.decoding.alignment_heads import AlignmentHeads
 from t2t_revival.decoding.converted_model import FOLDER, MODEL, ORIGIN, UNFINISHED
 from t2t_revival.decoding.translations import Translations
 from t2t_revival.model_folder import ModelFolder, Run
@@ -61,6 +62,35 @@ def test_guards_are_those_of_tensorflow(out):
     outputs = found.nbest(LINES)
     assert [row[0].text for row in outputs] == [row[0].text for row in expected.nbest(LINES)]
     assert [row[0].text for row in outputs] != [row[0].text for row in load(out, "beam_size=1").nbest(LINES)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("heads", "shifted"), [((2,), True), ((1, 2), False)])
+def test_words_are_aligned_as_by_tensorflow(out, tmp_path, heads, shifted):
+    folder = shutil.copytree(out, tmp_path / "out", ignore=shutil.ignore_patterns(FOLDER))
+    AlignmentHeads(1, heads, shifted, share=0.5).save(folder)
+    pairs = [(line, line[::-1]) for line in LINES if line]
+    asked = "alignments=pharaoh,token_scores=true"
+    ours, theirs = Translator.load(folder, decode_hparams=asked), load(folder, asked)
+    for own, other in zip(theirs.score(pairs), ours.score(pairs), strict=True):
+        assert own.details.links == other.details.links != ()
+        tokens, expected = own.details.tokens, other.details.tokens
+        assert [token.piece for token in tokens] == [token.piece for token in expected]
+        assert [token.log_prob for token in tokens] == pytest.approx(
+            [token.log_prob for token in expected], rel=0.02
+        )
+    assert load(folder, "markup=html").translate("the <b>dog</b> sees").count("<b>") == 1
+
+
+@pytest.mark.slow
+def test_the_coverage_penalty_is_that_of_tensorflow(out):
+    asked = "coverage_penalty=0.4"
+    rows = (one.nbest(LINES, 3) for one in (Translator.load(out, decode_hparams=asked), load(out, asked)))
+    for ours, theirs in zip(*rows, strict=True):
+        scores, found = ({output.text: output.score for output in row[::-1]} for row in (ours, theirs))
+        common = scores.keys() & found.keys()
+        assert [found[text] for text in common] == pytest.approx([scores[text] for text in common], rel=0.02)
+        assert common
 
 
 def test_unfinished_outputs_are_resumed_by_the_same_engine_and_precision(out, engines):

@@ -136,8 +136,7 @@ def test_what_litert_does_not_have(text):
         ("constrained=True", "constrained=True, for trees"),
         ("min_length_ratio=0.5", "min_length_ratio"),
         ("alternatives=1", "alternatives"),
-        ("coverage_penalty=0.2", "coverage_penalty"),
-        ("markup=html", "markup"),
+        ("coverage_penalty=0.2,markup=html", "coverage_penalty together with alignments or markup"),
         ("shortlist=by_line", "shortlist=by_line: use shortlist=on, or --engine=tensorflow"),
     ],
 )

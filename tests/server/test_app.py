@@ -8,7 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from t2t_revival.server.batching import BatchLimits
-from t2t_revival.server.service import Limits, Start
+from t2t_revival.server.limits import Limits
+from t2t_revival.server.service import Start
 from t2t_revival.server.versions import AVAILABLE, END, ServedModel, Version
 from t2t_revival.serving.signatures import WITH_CONSTRAINTS, WITH_SAMPLING
 from tests.server.conftest import CapitalLetters, CapitalsInspector, error_of

@@ -6,7 +6,7 @@ import time
 
 from t2t_revival import registry
 from t2t_revival.server import service
-from t2t_revival.server.service import Limits
+from t2t_revival.server.limits import Limits
 from t2t_revival.server.versions import AVAILABLE, ServedModel, Version
 from tests.server.conftest import CapitalsInspector, Parser, error_of
 
