@@ -11,6 +11,8 @@ from translating import ALPHA, BEAM_SIZE, EOS, MOST_TOKENS, in_batches, padded, 
 if TYPE_CHECKING:
     from translating import Translate
 
+    from t2t_revival.data.vocabulary import Vocabularies
+
 LEAST_TOKENS = 16  # minimum that t2t_revival counts per sentence
 
 
@@ -63,10 +65,9 @@ def litert(folder: Path, num_parallel_batches: int) -> Translate:
     """Returns an exported flatbuffer, with one single-threaded interpreter per parallel batch."""
     from queue import SimpleQueue
 
-    import sentencepiece
     from ai_edge_litert.interpreter import Interpreter
 
-    pieces = sentencepiece.SentencePieceProcessor(model_file=str(folder / "vocabulary.spm"))
+    inputs, targets = vocabularies(folder)
     idle: SimpleQueue[Any] = SimpleQueue()
     for _ in range(num_parallel_batches):
         idle.put(Interpreter(str(folder / "model.tflite"), num_threads=1).get_signature_runner())
@@ -74,10 +75,10 @@ def litert(folder: Path, num_parallel_batches: int) -> Translate:
     def ask(lines: list[str]) -> list[str]:
         run = idle.get()
         try:
-            found = run(inputs=padded([[*ids, EOS] for ids in pieces.encode(lines)]))["outputs"][:, 0]
+            found = run(inputs=padded([[*ids, EOS] for ids in inputs.encode_batch(lines)]))["outputs"][:, 0]
         finally:
             idle.put(run)
-        return pieces.decode([[token for token in row if token > EOS] for row in found.tolist()])
+        return [targets.decode(row) for row in found.tolist()]
 
     return lambda lines, batch: in_batches(lines, batch, num_parallel_batches, ask)
 
@@ -91,25 +92,32 @@ def ctranslate2(
 ) -> Translate:
     """Returns a CTranslate2 model with one single-threaded worker per parallel batch."""
     import ctranslate2 as engine
-    import sentencepiece
 
-    pieces = sentencepiece.SentencePieceProcessor(model_file=str(folder / "vocabulary.spm"))
+    inputs, targets = vocabularies(folder)
+    ids_of = {piece: token for token, piece in enumerate(targets.pieces)}
     translator = engine.Translator(
         str(folder), compute_type=compute_type, inter_threads=num_parallel_batches, intra_threads=1
     )
 
     def translate(lines: list[str], batch: int) -> list[str]:
         found = translator.translate_batch(
-            pieces.encode(lines, out_type=str),
+            [[inputs.pieces[token] for token in ids] for ids in inputs.encode_batch(lines)],
             beam_size=beam_size,
             length_penalty=ALPHA,
             max_decoding_length=MOST_TOKENS,
             max_batch_size=batch,
             use_vmap=use_vmap,
         )
-        return pieces.decode([result.hypotheses[0] for result in found])
+        return [targets.decode(ids_of[piece] for piece in result.hypotheses[0]) for result in found]
 
     return translate
+
+
+def vocabularies(folder: Path) -> Vocabularies:
+    """Returns the vocabularies of source and target, SentencePiece's or T2T's, that an export has."""
+    from t2t_revival.data.vocabulary import Vocabularies
+
+    return Vocabularies.open(sorted(folder.glob("vocabulary.*")))
 
 
 def _threads(num_parallel_batches: int) -> None:

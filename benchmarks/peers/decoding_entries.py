@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from peers.processes import PEERS, missing
 
 if TYPE_CHECKING:
-    from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
+    from t2t_revival.data.vocabulary import TextEncoder
 
 BASELINE = "ctranslate2-float32"
 
@@ -151,7 +151,7 @@ def exported(output_dir: Path, contestants: Sequence[str], scratch: Path) -> dic
     return folders
 
 
-def write_ids(lines: Sequence[str], vocabulary: Vocabulary, path: Path) -> None:
+def write_ids(lines: Sequence[str], vocabulary: TextEncoder, path: Path) -> None:
     """Writes the ids of each line without EOS, as in "17 4 290"."""
     encoded = vocabulary.encode_batch(lines)
     path.write_text("".join(" ".join(map(str, ids)) + "\n" for ids in encoded), encoding="utf-8")
