@@ -1,12 +1,11 @@
-"""Beam search: section 6.1 of the paper, T2T's `utils/beam_search.py`, and the length penalty of Wu et al.
+"""Beam search: section 6.1 of the paper, and T2T's `utils/beam_search.py`.
 
 A hypothesis is *alive* while it has no EOS, and *finished* from then on. At each position (`grow`):
 
 1. `grow_topk` extends the alive hypotheses of a sentence by every token, and keeps the best 2 * beam_size.
    If beam_size of these end with EOS, as many stay alive.
 2. `grow_alive` keeps the best beam_size without EOS.
-3. `grow_finished` adds those with EOS to the finished ones and keeps the best n, by log-probability /
-   length penalty.
+3. `grow_finished` adds those with EOS to the finished ones and keeps the best n, by their `score`.
 4. `is_done` stops the sentence once no alive hypothesis can become better than the worst of these n; or,
    with early stopping, once none would be better if it ended at the next position.
 
@@ -15,8 +14,6 @@ and the first EOS ends the output. `grow_greedy` does the same in fewer operatio
 
 A sentence's result does not depend on its batch. In T2T, the longest source of a batch bounds the outputs of
 all its sentences; here each sentence has a bound of its own.
-
-Reference: Wu et al., 2016, "Google's Neural Machine Translation System", section 7.
 """
 
 from __future__ import annotations
@@ -40,6 +37,7 @@ from t2t_revival.decoding.beams import (
 from t2t_revival.decoding.constraints import TreeConstraint
 from t2t_revival.decoding.decoding_loop import DecodingLoop
 from t2t_revival.decoding.guards import Guards
+from t2t_revival.decoding.hypothesis_scores import best_score, score
 from t2t_revival.decoding.shortlist import Shortlist
 from t2t_revival.decoding.tf_workarounds import log_sum_exp, max_or_one, top_tokens
 from t2t_revival.model import Transformer
@@ -170,7 +168,7 @@ def grow_greedy(beams: Beams, logits: Any, sentences: Sentences, allowed: Any = 
     length = current_length(beams) + 1
     exists = log_probs > NEG_INF
     ends = exists & ((tokens == EOS) | (length >= sentences.max_lengths))
-    scores = log_probs / length_penalty(length, sentences.settings.alpha)
+    scores = score(log_probs, length, sentences.settings)
     padded = tf.pad(beams.finished_seq, [[0, 0], [0, 0], [0, 1]], constant_values=PAD)
     return beams._replace(
         last_ids=tokens,
@@ -243,7 +241,7 @@ def grow_finished(beams: Beams, topk: TopK, sentences: Sentences) -> tuple[Any, 
     exists = topk.log_probs > NEG_INF
     newly_finished = tf.reduce_any(topk.finished & exists, axis=1, keepdims=True)  # [batch, 1]
     cut = (length >= sentences.max_lengths) & ~(newly_finished | (beams.finished_scores[:, :1] > NEG_INF))
-    scores = topk.log_probs / length_penalty(length, sentences.settings.alpha)
+    scores = score(topk.log_probs, length, sentences.settings)
     scores = tf.where((topk.finished | cut) & exists, scores, NEG_INF)
 
     padded = tf.pad(beams.finished_seq, [[0, 0], [0, 0], [0, 1]], constant_values=PAD)
@@ -258,24 +256,14 @@ def is_done(
 ) -> Any:
     """Returns which sentences need no further position, bool [batch, 1] (T2T's `_is_finished`).
 
-    A log-probability only falls from here on. The best score that an alive hypothesis can still reach is
-    therefore today's log-probability / the largest penalty to come: that of the maximum length where alpha
-    is positive, else that of the next position. A sentence is done when its n-th finished score is as good;
-    with early stopping, when that score is as good as those of hypotheses that end at the next position.
+    A sentence is done when its n-th finished score is as good as the best one that an alive hypothesis can
+    still reach; with early stopping, when it is as good as those of hypotheses that end at the next position.
     """
-    alpha = sentences.settings.alpha
-    longest = length + 1
-    if not early_stopping:
-        longest = tf.where(alpha >= 0, sentences.max_lengths, longest)  # [batch, 1]
-    penalty = length_penalty(longest, alpha)
-    best_possible = alive_log_probs[:, :1] / penalty
+    best_possible = best_score(
+        alive_log_probs[:, :1], length, sentences.max_lengths, sentences.settings, early_stopping
+    )
     worst_finished = tf.gather(finished_scores, sentences.num_outputs - 1, batch_dims=1)
     return (length >= sentences.max_lengths) | (best_possible <= worst_finished)
-
-
-def length_penalty(length: Any, alpha: Any) -> Any:
-    """((5 + length) / 6)^alpha, equation (14) of Wu et al.; `length` counts tokens, EOS included."""
-    return tf.pow((5.0 + tf.cast(length, tf.float32)) / 6.0, alpha)
 
 
 def keep_first(rows: Any, count: Any) -> Any:

@@ -10,7 +10,6 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
-from t2t_revival.decoding.beam_search import length_penalty
 from t2t_revival.decoding.beams import (
     ALL,
     NEG_INF,
@@ -25,6 +24,7 @@ from t2t_revival.decoding.beams import (
 from t2t_revival.decoding.constraints import TreeConstraint, max_output_lengths
 from t2t_revival.decoding.decoding_loop import DecodingLoop
 from t2t_revival.decoding.guards import Guards
+from t2t_revival.decoding.hypothesis_scores import score
 from t2t_revival.decoding.tf_workarounds import max_or_one, top_tokens
 from t2t_revival.model import Transformer
 
@@ -158,8 +158,8 @@ def grow_samples(beams: Beams, logits: Any, sentences: Sentences, allowed: Any =
     all_ended = tf.reduce_all(padded | (tokens == EOS), axis=1, keepdims=True)  # [batch, 1]
     now_done = all_ended | (current_length(beams) + 1 >= sentences.max_lengths)
 
-    penalty = length_penalty(tf.math.count_nonzero(seq, axis=2), sentences.settings.alpha)
-    scores = tf.where(log_probs > NEG_INF, log_probs / penalty, NEG_INF)
+    scores = score(log_probs, tf.math.count_nonzero(seq, axis=2), sentences.settings)
+    scores = tf.where(log_probs > NEG_INF, scores, NEG_INF)
     return select_parents(beams, parents)._replace(
         last_ids=tokens,
         alive_seq=seq,
