@@ -38,7 +38,6 @@ from t2t_revival.decoding.constraints import TreeConstraint
 from t2t_revival.decoding.decoding_loop import DecodingLoop
 from t2t_revival.decoding.guards import Guards
 from t2t_revival.decoding.hypothesis_scores import best_score, score
-from t2t_revival.decoding.shortlist import Shortlist
 from t2t_revival.decoding.tf_workarounds import log_sum_exp, max_or_one, top_tokens
 from t2t_revival.model import Transformer
 
@@ -55,15 +54,13 @@ class BeamSearch:
             of a second copy of the softmax matrix.
         constraint: restricts outputs to trees. `None` allows any output. Probabilities are those among the
             tokens that the constraint knows.
-        shortlist: restricts outputs to tokens that may translate the source; probabilities are those among
-            them. `None` allows all. Not with a constraint.
         early_stopping: see `is_done`. Almost all outputs stay the same, and take fewer positions.
         weights: see `DecodingLoop`.
         guards: see `DecodingLoop`.
         banned: see `DecodingLoop`.
 
     Raises:
-        T2TError: the Keras backend is not TensorFlow, or there are a constraint and a shortlist.
+        T2TError: the Keras backend is not TensorFlow.
 
     Example:
         ids, scores = BeamSearch(model)(source_ids, beam_size=4, alpha=0.6, extra_length=50)
@@ -74,14 +71,13 @@ class BeamSearch:
         model: Transformer,
         constant_weights: bool = False,
         constraint: TreeConstraint | None = None,
-        shortlist: Shortlist | None = None,
         early_stopping: bool = False,
         weights: Callable[[], AbstractContextManager[Any]] | None = None,
         guards: Guards | None = None,
         banned: int = PAD,
     ) -> None:
         extend = partial(grow, early_stopping=early_stopping)
-        settings = constant_weights, constraint, weights, False, shortlist, guards, banned
+        settings = constant_weights, constraint, weights, False, guards, banned
         self.loop = DecodingLoop(model, extend, *settings, grow_greedy=grow_greedy)
 
     def __call__(

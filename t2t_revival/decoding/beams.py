@@ -71,8 +71,6 @@ class Sentences(NamedTuple):
         encoder_bias: see `DecoderState`.
         source_words: see `words` of `DecoderState`.
         constraint_inputs: input of the constraint for each sentence, such as its number of words; else empty.
-        shortlisted: tokens of the batch's shortlist that are in each sentence's own, bool [batch, 1, tokens];
-            empty if a sentence may use all of them.
         draws: see `Draws`; empty if nothing is drawn.
         lexical: see `LexicalTables`; empty if outputs need no phrases.
     """
@@ -86,7 +84,6 @@ class Sentences(NamedTuple):
     encoder_bias: Any
     source_words: Any
     constraint_inputs: Any
-    shortlisted: Any
     draws: Any
     lexical: Any = ()
 

@@ -27,7 +27,7 @@ from t2t_revival.decoding.ctranslate2_format import (
     format_vocabulary_map,
     write_ctranslate2,
 )
-from t2t_revival.decoding.options import BY_LINE, PRECISIONS, DecodeHParams
+from t2t_revival.decoding.options import PRECISIONS, DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.utils import keras_config, native_log
@@ -43,7 +43,7 @@ OnNote = Callable[[str], None]
 MEMORY_AS_NEEDED = "TF_FORCE_GPU_ALLOW_GROWTH"  # TensorFlow, which converts, else takes the whole GPU
 MAX_BATCH_SIZE = 32  # sentences that a CPU decodes at once: with 128, int8 and float32 take 10% longer
 GPU, CPU = "cuda", "cpu"
-UNSUPPORTED = "CTranslate2 does not support {}: use {}--engine=tensorflow"
+UNSUPPORTED = "CTranslate2 does not support {}: use --engine=tensorflow"
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class CTranslate2Engine:
         precision: one of `PRECISIONS`, in which the engine computes.
         num_parallel_batches: batches that are decoded at the same time, with one thread each.
         on_note: called with a line for people when a checkpoint is converted.
-        translations: makes shortlists, if the options have one.
+        translations: make the vocabulary map; `None` leaves it out.
 
     Attributes:
         constraint, attend: `None`; see `TensorFlowEngine`.
@@ -196,11 +196,11 @@ class CTranslate2Engine:
 
     def sampler(self, *_: Any) -> NoReturn:
         """Raises the error that outputs are not drawn: CTranslate2 has no seeds by line."""
-        raise T2TError(UNSUPPORTED.format("sampling_method=random", ""))
+        raise T2TError(UNSUPPORTED.format("sampling_method=random"))
 
     def annotate(self, *_: Any) -> NoReturn:
         """Raises the error that there are no details: CTranslate2 tells the weights of no single head."""
-        raise T2TError(UNSUPPORTED.format("details of outputs", ""))
+        raise T2TError(UNSUPPORTED.format("details of outputs"))
 
     def _sentence(self, source: Sequence[int], prefix: Sequence[int], extra_length: int) -> Sentence:
         """Converts ids to pieces; the maximum length is that of `constraints.max_output_lengths`."""
@@ -294,9 +294,7 @@ def check_usable(hparams: HParams, options: DecodeHParams, precision: str) -> No
         (options.details, options.details),
     ):
         if given:
-            raise T2TError(UNSUPPORTED.format(name, ""))
-    if options.shortlist == BY_LINE:
-        raise T2TError(UNSUPPORTED.format("shortlist=by_line", "shortlist=on, or "))
+            raise T2TError(UNSUPPORTED.format(name))
     check_convertible(hparams)
     _check_precision(precision, find_device())
 

@@ -33,7 +33,6 @@ from t2t_revival.decoding.constraints import PrefixConstraint, TreeConstraint, m
 from t2t_revival.decoding.guards import Guards, restrict
 from t2t_revival.decoding.lexical_tables import LexicalTables
 from t2t_revival.decoding.model_precision import InModelPrecision
-from t2t_revival.decoding.shortlist import Shortlist, places_of
 from t2t_revival.decoding.tf_workarounds import (
     cast_weights,
     check_result,
@@ -67,7 +66,6 @@ class DecodingLoop:
         constraint: see `BeamSearch`.
         weights: returns a scope in which the model has the weights to decode with. `None` is `cast_weights`.
         samples: whether `grow` needs random numbers.
-        shortlist: restricts outputs to tokens that may translate the source. `None` allows all.
         guards: restrict outputs that are text. `None` is for none.
         banned: a token that outputs that are text do not have, unless it is forced; PAD for none.
         grow_greedy: does what `grow` does, where beam_size is known to be 1. `None` leaves it to `grow`.
@@ -76,7 +74,7 @@ class DecodingLoop:
         variables: variables that a SavedModel of the loop must hold beside the model's.
 
     Raises:
-        T2TError: the Keras backend is not TensorFlow, or there are a constraint and a shortlist.
+        T2TError: the Keras backend is not TensorFlow.
     """
 
     def __init__(
@@ -87,7 +85,6 @@ class DecodingLoop:
         constraint: TreeConstraint | None = None,
         weights: Callable[[], AbstractContextManager[Any]] | None = None,
         samples: bool = False,
-        shortlist: Shortlist | None = None,
         guards: Guards | None = None,
         banned: int = PAD,
         grow_greedy: Grow | None = None,
@@ -97,23 +94,15 @@ class DecodingLoop:
                 f"decoding does not run on the Keras backend {keras.backend.backend()}: "
                 "set KERAS_BACKEND=tensorflow"
             )
-        if constraint and shortlist:
-            raise T2TError(
-                "a shortlist is for outputs that are text, and here outputs are trees: leave it out"
-            )
         self.model = model
         self._grow = grow
         self._grow_greedy = grow_greedy or grow
         self._constraint = constraint
-        self._shortlist = shortlist
         self._guards, self._banned = guards, banned
         self._weights = weights or partial(cast_weights, model.weights, model.compute_dtype)
-        if shortlist:
-            self.variables = shortlist.variables
-        else:
-            self._kernels = model.softmax_kernel() if constant_weights and not constraint else ()
-            kernels = tf.nest.flatten(self._kernels)  # one of each model of an ensemble
-            self.variables = [tf.Variable(kernel, trainable=False) for kernel in kernels]
+        self._kernels = model.softmax_kernel() if constant_weights and not constraint else ()
+        kernels = tf.nest.flatten(self._kernels)  # one of each model of an ensemble
+        self.variables = [tf.Variable(kernel, trainable=False) for kernel in kernels]
         uniforms = tf.TensorSpec([None, None, None], tf.float32)
         draws = Draws(uniforms, REAL, INTEGER) if samples else ()
         signature = [IDS, SETTINGS, draws]
@@ -210,12 +199,7 @@ class DecodingLoop:
         with self._weights():
             state = prevent_fusion(self.model.start_decoding(source_ids), max_lengths)
             kernel = state.softmax_kernel
-            tokens: Any = None
-            shortlisted: Any = ()
-            if self._shortlist:
-                tokens, shortlisted = self._shortlist.select(source_ids, prefixes)
-                kernel = self.model.softmax_kernel(tokens)
-            elif self.variables:
+            if self.variables:
                 constants = [tf.convert_to_tensor(variable) for variable in self.variables]
                 kernel = tf.nest.pack_sequence_as(self._kernels, constants)
             constraint: TreeConstraint | PrefixConstraint | None = self._constraint
@@ -225,9 +209,6 @@ class DecodingLoop:
                 constraint_inputs = self._constraint.count_words(source_ids)
             elif prefixes is not None:
                 constraint, constraint_inputs = PrefixConstraint(self.model.target_vocab_size), prefixes
-                if tokens is not None:
-                    constraint = PrefixConstraint(tf.size(tokens))
-                    constraint_inputs = places_of(prefixes, tokens)
             sentences = Sentences(
                 indices=tf.range(tf.shape(source_ids)[0])[:, None],
                 max_lengths=max_lengths,
@@ -238,7 +219,6 @@ class DecodingLoop:
                 encoder_bias=state.encoder_bias,
                 source_words=state.words,
                 constraint_inputs=constraint_inputs,
-                shortlisted=shortlisted,
                 draws=draws,
                 lexical=tables,
             )
@@ -248,27 +228,22 @@ class DecodingLoop:
             variables = sentences, beams, Results(beams.finished_seq, beams.finished_scores)
             *_, results = tf.while_loop(
                 lambda _, beams, __: num_active(beams) > 0,
-                partial(run_until_compaction, partial(self._step, grow, kernel, tokens, constraint)),
+                partial(run_until_compaction, partial(self._step, grow, kernel, constraint)),
                 variables,
                 shape_invariants=shape_invariants(variables),
             )
         exists = tf.range(tf.shape(results.scores)[1]) < num_outputs
-        seq = results.seq if tokens is None else tf.gather(tokens, results.seq)
-        return Results(seq, tf.where(exists, results.scores, NEG_INF))
+        return Results(results.seq, tf.where(exists, results.scores, NEG_INF))
 
     def _step(
         self,
         grow: Grow,
         kernel: Any,
-        tokens: Any,
         constraint: TreeConstraint | PrefixConstraint | None,
         sentences: Sentences,
         beams: Beams,
     ) -> Beams:
-        """Decodes one position: the model's logits, then `grow`.
-
-        With a shortlist, `tokens`, the hypotheses' ids are places in it.
-        """
+        """Decodes one position: the model's logits, then `grow`."""
         state = DecoderState(
             beams.self_caches,
             beams.self_bias,
@@ -278,10 +253,7 @@ class DecodingLoop:
             sentences.source_words,
             beams.words_emitted,
         )
-        last = beams.last_ids if tokens is None else tf.gather(tokens, beams.last_ids)
-        logits, state = self.model.decode_step(last, current_length(beams), state)
-        if not isinstance(sentences.shortlisted, tuple):
-            logits = tf.where(sentences.shortlisted, tf.cast(logits, tf.float32), NEG_INF)
+        logits, state = self.model.decode_step(beams.last_ids, current_length(beams), state)
         if self.model.hparams.attention_window:
             state = drop_hidden_memory(state)
         beams = beams._replace(
@@ -292,8 +264,7 @@ class DecodingLoop:
             inputs = sentences.constraint_inputs, sentences.max_lengths
             allowed = constraint.allowed_tokens(beams.alive_seq, *inputs)
         if self._banned != PAD and not self._constraint:
-            all_tokens = tf.range(tf.shape(logits)[2]) if tokens is None else tokens
-            allowed = restrict(allowed, all_tokens != self._banned)
+            allowed = restrict(allowed, tf.range(tf.shape(logits)[2]) != self._banned)
         if self._guards:
             logits, allowed = self._guards(logits, beams.alive_seq, sentences.min_lengths, allowed)
         return grow(beams, logits, sentences, allowed)

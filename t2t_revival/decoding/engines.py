@@ -35,6 +35,7 @@ def check_options(engine: str, options: DecodeHParams, precision: str) -> None:
     """
     if engine != TENSORFLOW:
         return
+    options.check_no_shortlist()
     check_usable()
     if backend() == JAX:
         _jax_usable(options, precision == INT8)
@@ -86,23 +87,25 @@ def engine_of(
     vocabulary: TextEncoder,
     options: DecodeHParams,
     constant_weights: bool,
-    translations: Translations | None,
     int8: bool,
     alignment_heads: AlignmentHeads | None = None,
 ) -> Engine:
     """Returns the engine that decodes with a model; arguments are those of `TensorFlowEngine`.
 
     Raises:
-        T2TError: as `TensorFlowEngine`, `JaxEngine` and `RightToLeftEngine`.
+        T2TError: Keras decodes, and the options have a shortlist; or as `TensorFlowEngine`, `JaxEngine` and
+            `RightToLeftEngine`.
     """
     engine: CTranslate2Engine | TensorFlowEngine | JaxEngine
     if isinstance(model, CTranslate2Engine):
         engine = model
-    elif backend() == JAX:
-        engine = _jax_engine(model, options, int8, vocabulary.banned)
     else:
-        settings = options, constant_weights, translations, int8, alignment_heads
-        engine = _tensorflow_engine(model, vocabulary, *settings)
+        options.check_no_shortlist()
+        if backend() == JAX:
+            engine = _jax_engine(model, options, int8, vocabulary.banned)
+        else:
+            settings = options, constant_weights, int8, alignment_heads
+            engine = _tensorflow_engine(model, vocabulary, *settings)
     return RightToLeftEngine(engine) if model.hparams.reverse_target else engine
 
 

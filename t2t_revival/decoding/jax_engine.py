@@ -82,7 +82,6 @@ def check_usable(options: DecodeHParams, int8: bool) -> None:
     for given, name in (
         (options.samples, "sampling_method=random"),
         (options.guards, next(iter(options.guards), "")),
-        (options.has_shortlist, f"shortlist={options.shortlist}"),
         (options.coverage_penalty, "coverage_penalty"),
         (options.markup, "markup"),
         (options.details, options.details),

@@ -38,7 +38,7 @@ class LexicalSearch:
     """Finds the most probable outputs that have given phrases.
 
     Args:
-        loop: of a beam search, without a shortlist and not for trees.
+        loop: of a beam search, not for trees.
         spelling: of the vocabulary of the outputs.
         early_stopping: see `is_done`.
     """

@@ -82,13 +82,10 @@ def load(
         num_parallel_batches=num_parallel_batches,
         constant_weights=constant_weights and precision == FLOAT32,
         problem=problem,
-        translations=translations,
         int8=engine == TENSORFLOW and precision == INT8,
         target_vocabulary=vocabularies.targets,
         alignment_heads=heads,
     )
-    translator.checkpoint, translator.find_heads = (
-        selected,
-        partial(AlignmentHeads.find, folder.path, hparams),
-    )
+    translator.checkpoint, translator.translations = selected, translations
+    translator.find_heads = partial(AlignmentHeads.find, folder.path, hparams)
     return translator

@@ -61,7 +61,7 @@ class Sampler:
         banned: int = PAD,
     ) -> None:
         self._temperature, self._keep_top_k = temperature, keep_top_k
-        settings = constant_weights, constraint, weights, True, None, guards, banned
+        settings = constant_weights, constraint, weights, True, guards, banned
         self._loop = DecodingLoop(model, grow_samples, *settings)
 
     def __call__(

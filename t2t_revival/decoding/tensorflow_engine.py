@@ -18,14 +18,12 @@ from t2t_revival.decoding.options import FLOAT32, DecodeHParams
 from t2t_revival.decoding.phrases import Spelling
 from t2t_revival.decoding.sampling import Sampler
 from t2t_revival.decoding.scoring import Scorer
-from t2t_revival.decoding.shortlist import shortlist_of
 from t2t_revival.errors import T2TError
 from t2t_revival.model import Transformer
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary.text_encoder import TextEncoder
     from t2t_revival.decoding.alignment_heads import AlignmentHeads
-    from t2t_revival.decoding.translations import Translations
 
 
 class TensorFlowEngine:
@@ -36,7 +34,6 @@ class TensorFlowEngine:
         vocabulary: of the outputs.
         options: how to decode.
         constant_weights: see `BeamSearch`.
-        translations: makes shortlists, if the options have one.
         int8: whether products are computed in int8, with the weights that a model in float32 has now.
         alignment_heads: align words; `None` for no alignments.
 
@@ -50,9 +47,8 @@ class TensorFlowEngine:
         out_of_memory: the error of a batch that is too large.
 
     Raises:
-        T2TError: the options ask for trees, and the vocabulary has no tokens of trees; or for shortlists, and
-            there are no translations; or for int8, and the model is not in float32, or TensorFlow has no int8
-            products.
+        T2TError: the options ask for trees, and the vocabulary has no tokens of trees; or for int8, and the
+            model is not in float32, or TensorFlow has no int8 products.
     """
 
     out_of_memory = tf.errors.ResourceExhaustedError
@@ -63,7 +59,6 @@ class TensorFlowEngine:
         vocabulary: TextEncoder,
         options: DecodeHParams,
         constant_weights: bool,
-        translations: Translations | None,
         int8: bool,
         alignment_heads: AlignmentHeads | None = None,
     ) -> None:
@@ -83,7 +78,6 @@ class TensorFlowEngine:
             model,
             constant_weights,
             self.constraint,
-            shortlist_of(options, translations),
             options.early_stopping,
             weights,
             guards,

@@ -123,7 +123,6 @@ def load_translator(
         num_parallel_batches,
         constant_weights and engine.get("precision", FLOAT32) == FLOAT32,
         problem=first.problem,
-        translations=first.translations,
         int8=int8,
         target_vocabulary=first.vocabularies.targets,
     )

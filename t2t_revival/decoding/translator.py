@@ -60,7 +60,6 @@ class Translator:
         num_parallel_batches: number of batches that are decoded at the same time.
         constant_weights: see `BeamSearch`.
         problem: pre- and postprocesses text. `None` leaves it as it is.
-        translations: makes shortlists, if the options have one.
         int8: whether TensorFlow computes products in int8, with the weights that a float32 model has now.
         target_vocabulary: the target's own vocabulary. `None` is the source's.
         alignment_heads: align words, if the options ask for that.
@@ -69,11 +68,12 @@ class Translator:
         detailer: computes details of outputs.
         vocabularies: of source and target.
         checkpoint, more_checkpoints: those of the weights; the latter of an ensemble's other models.
+        translations: those of CTranslate2's vocabulary map, if it has one.
         find_heads: returns the heads that align terms, where `alignment_heads` are not given.
         engine: the engine and the precision in which it computes, for people.
 
     Raises:
-        T2TError: trees or shortlists lack their tokens or `translations`, or TensorFlow int8 products.
+        T2TError: trees lack their tokens, or TensorFlow int8 products; or Keras is to use a shortlist.
 
     Example:
         translator = Translator.load("~/t2t_train/translate_ende/base")
@@ -90,7 +90,6 @@ class Translator:
         num_parallel_batches: int = 1,
         constant_weights: bool = False,
         problem: Problem | None = None,
-        translations: Translations | None = None,
         int8: bool = False,
         target_vocabulary: TextEncoder | None = None,
         alignment_heads: AlignmentHeads | None = None,
@@ -101,11 +100,12 @@ class Translator:
         self.options = options or DecodeHParams()
         check_tag(self.options.tag, self.vocabularies, problem)
         self.max_length = max_length or model.hparams.max_length
-        self.num_parallel_batches, self.translations = num_parallel_batches, translations
+        self.num_parallel_batches = num_parallel_batches
         self.checkpoint: Checkpoint | None = None
         self.more_checkpoints: tuple[Checkpoint, ...] = ()
+        self.translations: Translations | None = None
         self.find_heads: Callable[[], AlignmentHeads | None] = lambda: None
-        settings = self.options, constant_weights, translations, int8
+        settings = self.options, constant_weights, int8
         engine = engines.engine_of(model, self.vocabularies.targets, *settings, alignment_heads)
         self.constraint, self._out_of_memory = engine.constraint, engine.out_of_memory
         self._search, self._sampler, self._scorer = engine.search, engine.sampler, engine.scorer

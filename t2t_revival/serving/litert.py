@@ -41,7 +41,7 @@ def write_litert(translator: Translator, folder: Path, quantize: str = "none") -
             quantised at each call, by XNNPACK.
 
     Raises:
-        T2TError: the options ask for trees or a shortlist, or the model has deterministic attention or
+        T2TError: the options ask for trees, or the model has deterministic attention or
             reversed targets.
     """
     options, model = translator.options, translator.model

@@ -18,7 +18,6 @@ from t2t_revival.decoding.int8 import MAX_FACTOR, Int8Weights, check_int8_produc
 from t2t_revival.decoding.model_tags import known_tags
 from t2t_revival.decoding.options import MIN_EXTRA_LENGTH_OF_TREE, MIXED_BFLOAT16
 from t2t_revival.decoding.sampling import Sampler
-from t2t_revival.decoding.shortlist import shortlist_of
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.call_options import OPTIONS, SAMPLING, TAG, check_shape, checks_of, column
 from t2t_revival.serving.lexical.search import PhraseSearch
@@ -31,7 +30,6 @@ from t2t_revival.serving.signatures import (
     WITH_CONSTRAINTS,
     WITH_OPTIONS,
     WITH_SAMPLING,
-    WITH_SHORTLIST,
 )
 from t2t_revival.serving.text_inputs import LINE_END, TextInputs, reversed_outputs, with_eos
 
@@ -54,10 +52,6 @@ Search = Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]  # from ids to ids a
 class ServingModule(tf.Module):
     """`Translator` as TensorFlow and TensorFlow Text ops.
 
-    If the translator's options have a shortlist, `translate` has it too, and so has a third signature with
-    the options of the call. With shortlist=by_line, a line's output does not depend on its batch; with
-    shortlist=on it may depend on the lines that a server has joined with it.
-
     Args:
         translator: its weights become part of a SavedModel of this module.
         quantize: how weights are stored: "none", "bfloat16", "int8" or "int8_weights". With "int8", products
@@ -68,7 +62,6 @@ class ServingModule(tf.Module):
         translate_with_options: `translate` with the options of the call: inputs, beam_size, alpha,
             extra_length, n and, of models with tags, tag; each option is a scalar for all lines, or [batch].
             Raises InvalidArgumentError where one has another shape or is out of bounds.
-        translate_with_shortlist: the same with the shortlist of the export, or `None`.
         translate_with_sampling: draws n outputs of each line, at most 100. It has inputs, alpha (for scores),
             extra_length, n, sampling_temp, sampling_keep_top_k, random_seed and, of models with tags, tag. A
             line's outputs depend on its text and its own options, so that equal lines with equal seeds have
@@ -110,25 +103,25 @@ class ServingModule(tf.Module):
             "guards": Guards.of(translator.options),
             "banned": vocabularies.targets.banned,
         }
-        search = partial(
-            DecodingLoop, model, extend, weights=weights, grow_greedy=grow_greedy, **restrictions
+        self._search = DecodingLoop(
+            model,
+            extend,
+            constant_weights=quantize == "none",
+            weights=weights,
+            grow_greedy=grow_greedy,
+            **restrictions,
         )
-        self._search = search(constant_weights=quantize == "none")
-        shortlist = shortlist_of(translator.options, translator.translations)
-        self._default_search = search(shortlist=shortlist) if shortlist else self._search
         # A SavedModel holds attributes only. A Keras variable would be saved twice: the one that the graph
         # reads, and another that TensorFlow Serving restores.
         own = int8.variables if int8 else [weight.value for weight in model.weights]
-        tokens = shortlist.variables if shortlist else []
-        self.weights = [*own, *self._search.variables, *tokens]
+        self.weights = [*own, *self._search.variables]
         self.tokenizers = [vocabulary.graph_resource for vocabulary in vocabularies.all]
         self._vocabularies = vocabularies
         self._options = translator.options
         self._max_length = translator.max_length
         self._reverse_target = model.hparams.reverse_target
         self._tags = known_tags(translator.vocabularies, translator.problem)
-        self.translate_with_options = self._with_options(self._search)
-        self.translate_with_shortlist = self._with_options(self._default_search) if shortlist else None
+        self.translate_with_options = self._with_options()
         self._sampler = Sampler(model, weights=weights, **restrictions)
         self.translate_with_sampling = self._with_sampling()
         self.score = self.translate_with_constraints = None
@@ -145,11 +138,10 @@ class ServingModule(tf.Module):
             self._scorer = GraphScorer(model, vocabularies, heads, weights)
             self.score = tf.function(self._score, input_signature=SCORING, autograph=False)
 
-    def _with_options(self, search: DecodingLoop) -> Any:
-        """Returns the function of a signature with options; that of a model with tags has a `tag` too."""
-        translate = partial(self._translate_with_options, search)
+    def _with_options(self) -> Any:
+        """Returns the function of the signature with options; that of a model with tags has a `tag` too."""
         if not self._tags:
-            return tf.function(translate, input_signature=OPTIONS, autograph=False)
+            return tf.function(self._translate_with_options, input_signature=OPTIONS, autograph=False)
         no_tag = tf.constant("")  # becomes the default of the signature's input
 
         def translate_with_tag(
@@ -160,7 +152,7 @@ class ServingModule(tf.Module):
             n: tf.Tensor,
             tag: tf.Tensor = no_tag,
         ) -> Outputs:
-            return translate(inputs, beam_size, alpha, extra_length, n, tag)
+            return self._translate_with_options(inputs, beam_size, alpha, extra_length, n, tag)
 
         return tf.function(translate_with_tag, input_signature=[*OPTIONS, TAG], autograph=False)
 
@@ -193,8 +185,6 @@ class ServingModule(tf.Module):
             WITH_OPTIONS: self.translate_with_options,
             WITH_SAMPLING: self.translate_with_sampling,
         }
-        if self.translate_with_shortlist:
-            functions[WITH_SHORTLIST] = self.translate_with_shortlist
         if self.translate_with_constraints:
             functions[WITH_CONSTRAINTS] = self.translate_with_constraints
         if self.score:
@@ -217,11 +207,10 @@ class ServingModule(tf.Module):
         options = self._options
         settings = search_settings(options.beam_size, options.alpha, options.extra_length, options.outputs)
         prefix = tf.constant(symbol(options.tag)) if options.tag else None
-        return self._translate(partial(self._default_search, settings=settings), inputs, prefix)
+        return self._translate(partial(self._search, settings=settings), inputs, prefix)
 
     def _translate_with_options(
         self,
-        search: DecodingLoop,
         inputs: tf.Tensor,
         beam_size: tf.Tensor,
         alpha: tf.Tensor,
@@ -229,14 +218,13 @@ class ServingModule(tf.Module):
         n: tf.Tensor,
         tag: tf.Tensor | None = None,
     ) -> Outputs:
-        """Translates lines with options of the call, with or without a shortlist.
+        """Translates lines with options of the call.
 
         Each option is a scalar for all lines, or [batch] with a value for each. A server that joins requests
         to batches (TensorFlow Serving's --enable_batching) accepts only [batch]. The result is as wide as the
         largest n of the batch: lines of smaller n are padded with "" of score `NO_OUTPUT`.
 
         Args:
-            search: with a shortlist, or without.
             inputs: as in `translate`.
             beam_size: hypotheses kept at each position.
             alpha: exponent of the length penalty.
@@ -255,7 +243,7 @@ class ServingModule(tf.Module):
             {"beam_size": beam_size, "alpha": alpha, "extra_length": extra_length, "n": n}, batch
         )
         prefixes = None if tag is None else self._prefixes(tag, batch)
-        return self._translate(partial(search, settings=SearchSettings(**columns)), inputs, prefixes)
+        return self._translate(partial(self._search, settings=SearchSettings(**columns)), inputs, prefixes)
 
     def _translate_with_sampling(
         self,

@@ -49,9 +49,7 @@ def test_overrides_stand_above_the_problems_defaults():
         ("sampling_method=random,random_seed=-1", "at least 0"),
         ("early_stopping=maybe", "early_stopping"),
         ("sampling_method=random,early_stopping=True", "early_stopping has no effect with"),
-        ("shortlist=yes", "must be one of off, on, by_line"),
-        ("shortlist=on,constrained=True", "shortlist=on cannot be combined with constrained=True"),
-        ("shortlist=on,sampling_method=random", "cannot be combined with sampling_method=random"),
+        ("shortlist=by_line", "must be one of off, on"),
         ("constrained=True,extra_length=1", "extra_length=1 must be at least 2"),
         ("no_repeat_ngram_size=-1", "no_repeat_ngram_size=-1 must be between 0 and 100"),
         ("repetition_penalty=0", "repetition_penalty=0.0 must be between 0.01 and 100"),
@@ -123,7 +121,7 @@ def test_what_exports_do_not_have(text):
         DecodeHParams.parse(text).check_served()
 
 
-@pytest.mark.parametrize("text", ["tag=<2de>", "constrained=True", "shortlist=on"])
+@pytest.mark.parametrize("text", ["tag=<2de>", "constrained=True"])
 def test_what_litert_does_not_have(text):
     with pytest.raises(T2TError, match=f"LiteRT's format has no {text.partition('=')[0]}"):
         DecodeHParams.parse(text).check_litert()
@@ -138,7 +136,6 @@ def test_what_litert_does_not_have(text):
         ("alternatives=1", "alternatives"),
         ("coverage_penalty=0.2", "coverage_penalty"),
         ("markup=html", "markup"),
-        ("shortlist=by_line", "shortlist=by_line: use shortlist=on, or --engine=tensorflow"),
     ],
 )
 def test_what_ctranslate2_does_not_have(text, message):
@@ -150,8 +147,8 @@ def test_what_ctranslate2_does_not_have(text, message):
 @pytest.mark.parametrize(
     "text",
     [
-        *("sampling_method=random", "no_repeat_ngram_size=2", "shortlist=on", "coverage_penalty=0.2"),
-        *("markup=html", "alignments=pharaoh"),
+        *("sampling_method=random", "no_repeat_ngram_size=2", "coverage_penalty=0.2", "markup=html"),
+        "alignments=pharaoh",
     ],
 )
 def test_what_jax_does_not_have(text):

@@ -7,7 +7,7 @@ import pytest
 from t2t_revival import T2TError, Transformer, Translator
 from t2t_revival.model.products import replace_matrices
 from tests.support.int8_in_float32 import assign_multiples
-from tests.support.searches import Samples, Shortlisted, ensemble, score, search
+from tests.support.searches import Samples, ensemble, score, search
 from tests.support.tiny_models import TINY
 
 PIECES = ("<pad>", "</s>", "<unk>", "XX▁", "(NP▁", ")NP▁", "(S▁", ")S▁", "▁", "a", "▁b", "c")
@@ -40,9 +40,8 @@ def same(found, expected):
     [
         {"prefixes": [[10, 9], []]},
         {"trees": PIECES},
-        {"prefixes": [[10, 9], []], "shortlist": Shortlisted(((9, 11),) * len(PIECES), (10,), by_line=True)},
     ],
-    ids=["text", "trees", "shortlist"],
+    ids=["text", "trees"],
 )
 def test_searches_in_int8_are_those_by_the_multiples(new_model, how):
     how = {"beams": 3, "extra": 4, "n": 3} | how

@@ -22,7 +22,6 @@ import numpy as np
 from t2t_revival import DecodeHParams, Transformer
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.text_encoder import PAD
-from t2t_revival.decoding.translations import Translations
 from tests.support.jax_process import JaxProcess
 from tests.support.search_engines import CANNOT
 
@@ -56,24 +55,6 @@ class Phrases:
 
 
 @dataclass(frozen=True)
-class Shortlisted:
-    """Translations of each token, tokens that all shortlists have, and whether each line has its own.
-
-    Where the targets have a vocabulary of their own, it has `target_vocab_size` tokens.
-    """
-
-    best: tuple[tuple[int, ...], ...]
-    frequent: tuple[int, ...] = ()
-    by_line: bool = False
-    target_vocab_size: int = 0
-
-    @property
-    def translations(self) -> Translations:
-        tables = (np.array(table, np.int32) for table in (self.best, self.frequent))
-        return Translations(*tables, "", self.target_vocab_size)
-
-
-@dataclass(frozen=True)
 class Samples:
     """How outputs are drawn: see `DecodeHParams`; `lines` are the sentences' numbers, from 1 if left out."""
 
@@ -95,7 +76,6 @@ class Request:
         phrases: of each sentence.
         trees: pieces of the vocabulary, if outputs are trees.
         guards: those of `DecodeHParams`.
-        shortlist: restricts the tokens of outputs.
         samples: outputs are drawn, not searched for.
         early_stopping: see `DecodeHParams`.
         banned: a token that no output has.
@@ -111,7 +91,6 @@ class Request:
     phrases: Sequence[Phrases] | None = None
     trees: tuple[str, ...] = ()
     guards: tuple[tuple[str, float], ...] = ()
-    shortlist: Shortlisted | None = None
     samples: Samples | None = None
     early_stopping: bool = False
     banned: int = PAD
@@ -121,7 +100,7 @@ class Request:
     @property
     def compiled(self) -> dict[str, Any]:
         """The settings that a search is compiled with."""
-        names = ("trees", "guards", "shortlist", "early_stopping", "banned", "frozen", "int8")
+        names = ("trees", "guards", "early_stopping", "banned", "frozen", "int8")
         return {name: getattr(self, name) for name in names}
 
     @property
@@ -131,7 +110,7 @@ class Request:
         needs = {name for name in names if getattr(self, name) not in (None, (), False, PAD)}
         if any(isinstance(value, list) for value in (self.beams, self.alpha, self.extra, self.n)):
             needs.add("settings")
-        return needs | ({"by_line"} if self.shortlist and self.shortlist.by_line else set())
+        return needs
 
 
 def search(
@@ -245,8 +224,7 @@ def _beam_search(model: Any, **how: Any) -> Any:
     from t2t_revival.decoding.beam_search import BeamSearch
 
     how["constant_weights"] = how.pop("frozen")
-    shortlist = how.pop("shortlist")
-    return BeamSearch(model, shortlist=_shortlist(shortlist), **_controls(model, how), **how)
+    return BeamSearch(model, **_controls(model, how), **how)
 
 
 @cached
@@ -254,7 +232,7 @@ def _sampler(model: Any, temperature: float, top_k: int, **how: Any) -> Any:
     from t2t_revival.decoding.sampling import Sampler
 
     how["constant_weights"] = how.pop("frozen")
-    del how["shortlist"], how["early_stopping"]
+    del how["early_stopping"]
     return Sampler(model, temperature, top_k, **_controls(model, how), **how)
 
 
@@ -276,12 +254,6 @@ def _int8_weights(model: Any) -> Any:
     from t2t_revival.decoding.int8 import MAX_FACTOR, Int8Weights
 
     return Int8Weights(model, MAX_FACTOR).products
-
-
-def _shortlist(shortlisted: Shortlisted | None) -> Any:
-    from t2t_revival.decoding.shortlist import Shortlist
-
-    return shortlisted and Shortlist(shortlisted.translations, shortlisted.by_line)
 
 
 def _tensorflow(model: Any, rows: np.ndarray, request: Request) -> tuple[Any, Any]:

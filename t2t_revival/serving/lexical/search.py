@@ -50,7 +50,7 @@ class PhraseSearch:
     """Finds the most probable outputs that have given phrases, and lack others.
 
     Args:
-        loop: of a beam search, without a shortlist and not for trees.
+        loop: of a beam search, not for trees.
         vocabulary: of the outputs.
         early_stopping: see `is_done`.
     """
