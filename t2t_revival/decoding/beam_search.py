@@ -18,9 +18,6 @@ all its sentences; here each sentence has a bound of its own.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-from functools import partial
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -31,83 +28,10 @@ from t2t_revival.decoding.beams import (
     Beams,
     Sentences,
     current_length,
-    search_settings,
     select_parents,
 )
-from t2t_revival.decoding.constraints import TreeConstraint
-from t2t_revival.decoding.decoding_loop import DecodingLoop
-from t2t_revival.decoding.guards import Guards
 from t2t_revival.decoding.hypothesis_scores import best_score, score
 from t2t_revival.decoding.tf_workarounds import log_sum_exp, max_or_one, top_tokens
-from t2t_revival.model import Transformer
-
-
-class BeamSearch:
-    """Finds the most probable outputs of a model.
-
-    The search is compiled at the first call, and reads the model's weights at each call: a model can be
-    decoded again and again while it is trained.
-
-    Args:
-        model: the model.
-        constant_weights: whether the model's weights will not change. Decoding is then faster, at the cost
-            of a second copy of the softmax matrix.
-        constraint: restricts outputs to trees. `None` allows any output. Probabilities are those among the
-            tokens that the constraint knows.
-        early_stopping: see `is_done`. Almost all outputs stay the same, and take fewer positions.
-        weights: see `DecodingLoop`.
-        guards: see `DecodingLoop`.
-        banned: see `DecodingLoop`.
-
-    Raises:
-        T2TError: the Keras backend is not TensorFlow.
-
-    Example:
-        ids, scores = BeamSearch(model)(source_ids, beam_size=4, alpha=0.6, extra_length=50)
-    """
-
-    def __init__(
-        self,
-        model: Transformer,
-        constant_weights: bool = False,
-        constraint: TreeConstraint | None = None,
-        early_stopping: bool = False,
-        weights: Callable[[], AbstractContextManager[Any]] | None = None,
-        guards: Guards | None = None,
-        banned: int = PAD,
-    ) -> None:
-        extend = partial(grow, early_stopping=early_stopping)
-        settings = constant_weights, constraint, weights, False, guards, banned
-        self.loop = DecodingLoop(model, extend, *settings, grow_greedy=grow_greedy)
-
-    def __call__(
-        self,
-        source_ids: Any,
-        beam_size: int = 4,
-        alpha: float = 0.6,
-        extra_length: int = 50,
-        n: int = 1,
-        prefixes: Any = None,
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Searches for the best outputs of each sentence.
-
-        Args:
-            source_ids: int32 [batch, source]; each ends with EOS and is padded with 0. A row of padding only
-                has no outputs.
-            beam_size: hypotheses kept at each position; 1 is greedy decoding.
-            alpha: exponent of the length penalty.
-            extra_length: maximum number of tokens that an output has more than its source.
-            n: outputs returned, at most `beam_size`.
-            prefixes: beginnings of the outputs, int32 [batch, longest], without EOS, padded with 0. `None`
-                forces nothing. Scores count forced tokens like all others, and an output may also have
-                `extra_length` tokens more than its prefix. Not with a constraint.
-
-        Returns:
-            Ids, int32 [batch, n, length], and scores, float32 [batch, n], best first. An output ends with
-            EOS and is padded with 0. Outputs without EOS, cut at their maximum length, are returned only for
-            a sentence that has none with EOS. Where there are fewer than n, ids are 0 and the score is -inf.
-        """
-        return self.loop.run(source_ids, search_settings(beam_size, alpha, extra_length, n), prefixes)
 
 
 class TopK(NamedTuple):

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,7 +27,9 @@ from t2t_revival.decoding.ctranslate2_format import (
     format_vocabulary_map,
     write_ctranslate2,
 )
-from t2t_revival.decoding.options import PRECISIONS, DecodeHParams
+from t2t_revival.decoding.engine import Engine, EngineConfig
+from t2t_revival.decoding.inputs import Inputs
+from t2t_revival.decoding.options import CTRANSLATE2, PRECISIONS, DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.utils import keras_config, native_log
@@ -36,6 +38,7 @@ from t2t_revival.utils.forks import start_computing
 if TYPE_CHECKING:
     import ctranslate2
 
+    from t2t_revival.data.vocabulary import TextEncoder
     from t2t_revival.decoding.translations import Translations
     from t2t_revival.model import Transformer
 
@@ -59,7 +62,7 @@ class Hypothesis:
         return self.ids[-1:] == [EOS]
 
     def score(self, alpha: float) -> float:
-        """Log-probability / ((5 + length) / 6)^alpha, equation (14) of Wu et al., as `BeamSearch` has it."""
+        """Log-probability / ((5 + length) / 6)^alpha, equation (14) of Wu et al."""
         return float(self.log_prob / ((5 + len(self.ids)) / 6) ** alpha)
 
 
@@ -72,54 +75,43 @@ class Sentence:
     max_length: int
 
 
-class CTranslate2Engine:
-    """The engine of `Translator` that CTranslate2 is; `load_checkpoint` comes first.
-
-    The search differs from `BeamSearch` in that it stops when beam_size hypotheses are finished. Their order
-    and scores are by the length penalty of `BeamSearch`.
+class CTranslate2Model:
+    """A trained model, converted for CTranslate2; `load_checkpoint` comes first.
 
     Args:
         hparams: of the model.
         vocabularies: of source and target.
         options: how to decode.
-        precision: one of `PRECISIONS`, in which the engine computes.
-        num_parallel_batches: batches that are decoded at the same time, with one thread each.
+        config: of the engine, which has one thread for each batch.
         on_note: called with a line for people when a checkpoint is converted.
         translations: make the vocabulary map; `None` leaves it out.
 
     Attributes:
-        constraint, attend: `None`; see `TensorFlowEngine`.
-        out_of_memory: see `TensorFlowEngine`.
-        hparams: of the model.
-        precision: as given.
+        hparams, vocabularies: as given.
+        device: that it computes on.
+        vocabulary_map: its text; "" for none.
+        translator: has the weights.
 
     Raises:
         T2TError: CTranslate2 is not installed, or does not support the model, the options or the precision.
     """
 
-    constraint = attend = None
-    out_of_memory = MemoryError
+    translator: ctranslate2.Translator
 
     def __init__(
         self,
         hparams: HParams,
         vocabularies: Vocabularies,
         options: DecodeHParams,
-        precision: str,
-        num_parallel_batches: int,
+        config: EngineConfig,
         on_note: OnNote,
         translations: Translations | None = None,
     ) -> None:
-        check_usable(hparams, options, precision)
-        self.hparams, self.precision, self._device = hparams, precision, find_device()
-        self._vocabularies = vocabularies
-        self._source_pieces, self._target_pieces = vocabularies.inputs.pieces, vocabularies.targets.pieces
-        self._ids = {piece: token for token, piece in enumerate(self._target_pieces)}
+        check_usable(hparams, options, config.precision)
+        self.hparams, self.vocabularies, self.device = hparams, vocabularies, find_device()
+        self.vocabulary_map = format_vocabulary_map(translations, vocabularies) if translations else ""
         self._longest = hparams.max_length + 2 * options.extra_length  # of a source, its prefix or its output
-        self._options = options
-        self._num_parallel_batches, self._on_note = num_parallel_batches, on_note
-        self._vocabulary_map = format_vocabulary_map(translations, vocabularies) if translations else ""
-        self._translator: ctranslate2.Translator
+        self._config, self._on_note = config, on_note
 
     def load_checkpoint(self, checkpoint: Checkpoint) -> None:
         """Loads a checkpoint, converted beside it; see `open_converted`.
@@ -132,9 +124,9 @@ class CTranslate2Engine:
             "ctranslate2": version("ctranslate2"),
             "weights": fingerprint(checkpoint.path),
             "architecture": self.hparams.architecture(),
-            "vocabulary": self._vocabularies.fingerprint,
+            "vocabulary": self.vocabularies.fingerprint,
             "positions": positions,
-            "vocabulary_map": zlib.crc32(self._vocabulary_map.encode()),
+            "vocabulary_map": zlib.crc32(self.vocabulary_map.encode()),
         }
 
         def convert(folder: Path) -> None:
@@ -142,12 +134,10 @@ class CTranslate2Engine:
             os.environ.setdefault(MEMORY_AS_NEEDED, "true")
             with native_log.quiet():
                 keras_config.import_keras()  # which CTranslate2 itself does not need
-                model = _load_model(checkpoint.path, self.hparams, self._vocabularies)
-            write_ctranslate2(
-                model, self._vocabularies, positions, folder, vocabulary_map=self._vocabulary_map
-            )
+                model = _load_model(checkpoint.path, self.hparams, self.vocabularies)
+            write_ctranslate2(model, self.vocabularies, positions, folder, vocabulary_map=self.vocabulary_map)
 
-        self._translator = open_converted(checkpoint.path, origin, convert, self._load, self._on_note)
+        self.translator = open_converted(checkpoint.path, origin, convert, self._load, self._on_note)
 
     def _load(self, folder: Path) -> ctranslate2.Translator:
         import ctranslate2
@@ -155,27 +145,50 @@ class CTranslate2Engine:
         with _errors():
             return ctranslate2.Translator(
                 str(folder),
-                self._device,
-                compute_type=self.precision,
-                inter_threads=self._num_parallel_batches,
+                self.device,
+                compute_type=self._config.precision,
+                inter_threads=self._config.parallel,
                 intra_threads=1,
             )
 
-    def search(
+
+class CTranslate2Engine(Engine):
+    """Decodes with CTranslate2.
+
+    The search differs from that of `SearchGraph` in that it stops when beam_size hypotheses are finished.
+    Their order and scores are by the same length penalty.
+
+    Args:
+        model: the converted model.
+        vocabulary: of the outputs.
+        options: how to decode.
+        config: of the engine.
+    """
+
+    unsupported = UNSUPPORTED
+
+    def __init__(
         self,
-        source_ids: Any,
-        beam_size: int = 4,
-        alpha: float = 0.6,
-        extra_length: int = 50,
-        n: int = 1,
-        prefixes: Any = None,
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Searches for the best outputs of each sentence; arguments and results are those of `BeamSearch`."""
+        model: CTranslate2Model,
+        vocabulary: TextEncoder,
+        options: DecodeHParams,
+        config: EngineConfig,
+    ) -> None:
+        self._converted, self._options = model, options
+        self._source_pieces, self._target_pieces = model.vocabularies.inputs.pieces, vocabulary.pieces
+        self._ids = {piece: token for token, piece in enumerate(self._target_pieces)}
+        self._bans_unknown = vocabulary.banned != PAD
+        self.description = f"{CTRANSLATE2}, {config.precision}"
+
+    def load_weights(self, checkpoint: Checkpoint) -> None:
+        self._converted.load_checkpoint(checkpoint)
+
+    def search(self, inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:
+        beam_size, alpha, extra_length, n = inputs.settings
+        prefixes = inputs.prefixes if inputs.has_prefixes else [[]] * len(inputs.ids)
         sentences = [
             self._sentence(source, prefix, extra_length)
-            for source, prefix in zip(
-                source_ids, [[]] * len(source_ids) if prefixes is None else prefixes, strict=True
-            )
+            for source, prefix in zip(inputs.ids, prefixes, strict=True)
         ]
         found = self._hypotheses(sentences, beam_size, alpha)
         best = [_best(hypotheses, alpha, n) for hypotheses in found]
@@ -188,19 +201,10 @@ class CTranslate2Engine:
                 scores[row, place] = output.score(alpha)
         return ids, scores
 
-    def scorer(self, source_ids: Any, target_ids: Any) -> np.ndarray:
-        """Returns log-probabilities of targets, float64 [batch]; arguments are those of `Scorer`."""
+    def score(self, source_ids: Any, target_ids: Any) -> np.ndarray:
         sources = [_to_pieces(ids, self._source_pieces) for ids in source_ids]
         targets = [_to_pieces(ids, self._target_pieces) for ids in target_ids]
         return np.array([sum(values) for values in self._token_log_probs(sources, targets)])
-
-    def sampler(self, *_: Any) -> NoReturn:
-        """Raises the error that outputs are not drawn: CTranslate2 has no seeds by line."""
-        raise T2TError(UNSUPPORTED.format("sampling_method=random"))
-
-    def annotate(self, *_: Any) -> NoReturn:
-        """Raises the error that there are no details: CTranslate2 tells the weights of no single head."""
-        raise T2TError(UNSUPPORTED.format("details of outputs"))
 
     def _sentence(self, source: Sequence[int], prefix: Sequence[int], extra_length: int) -> Sentence:
         """Converts ids to pieces; the maximum length is that of `constraints.max_output_lengths`."""
@@ -239,10 +243,10 @@ class CTranslate2Engine:
         """Translates sentences whose outputs have at most the largest of their maximum lengths."""
         sources, prefixes = ([getattr(s, part) for s in sentences] for part in ("source", "prefix"))
         with _errors():
-            results = self._translator.translate_batch(
+            results = self._converted.translator.translate_batch(
                 sources,
                 prefixes if any(prefixes) else None,
-                max_batch_size=MAX_BATCH_SIZE if self._device == CPU else 0,
+                max_batch_size=MAX_BATCH_SIZE if self._converted.device == CPU else 0,
                 beam_size=beam_size,
                 num_hypotheses=beam_size,
                 length_penalty=alpha,
@@ -252,8 +256,8 @@ class CTranslate2Engine:
                 max_decoding_length=max(sentence.max_length for sentence in sentences),
                 return_scores=True,
                 return_end_token=True,
-                use_vmap=bool(self._vocabulary_map),
-                disable_unk=self._vocabularies.targets.banned != PAD,
+                use_vmap=bool(self._converted.vocabulary_map),
+                disable_unk=self._bans_unknown,
             )
         forced = self._prefix_log_probs(sources, prefixes)
         return [
@@ -275,7 +279,7 @@ class CTranslate2Engine:
     def _token_log_probs(self, sources: list[list[str]], targets: list[list[str]]) -> Iterator[list[float]]:
         """Yields the log-probabilities of each target's tokens, that of EOS last."""
         with _errors():
-            results = self._translator.score_batch(sources, targets, max_input_length=0)
+            results = self._converted.translator.score_batch(sources, targets, max_input_length=0)
         yield from (result.log_probs for result in results)
 
 

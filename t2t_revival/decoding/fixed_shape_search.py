@@ -106,7 +106,7 @@ def search(model: Transformer, source_ids: Any, settings: Settings, positions: i
         positions: maximum length of any output, at least source + extra_length.
 
     Returns:
-        Ids, int32 [batch, n, positions], and scores, float32 [batch, n], as `BeamSearch.__call__` returns
+        Ids, int32 [batch, n, positions], and scores, float32 [batch, n], as `SearchGraph.search` returns
         them; and the length from which on all ids are 0, int32 scalar.
     """
     return InModelPrecision(model, lambda ids: _search(model, ids, settings, positions))(source_ids)

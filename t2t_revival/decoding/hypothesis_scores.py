@@ -1,7 +1,7 @@
 """The score by which all searches rank hypotheses, and the best one that a hypothesis can still reach.
 
-A new term of the score is a field of the settings and a term of `score`; `best_score` must stay a bound of it,
-or searches stop too early.
+A new term of the score is a field of the settings and a term of `score`; `best_score` must stay a bound of
+it, or searches stop too early.
 
 Reference: Wu et al., 2016, "Google's Neural Machine Translation System", section 7, equation (14).
 """

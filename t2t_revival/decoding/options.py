@@ -310,20 +310,6 @@ class DecodeHParams:
             raise T2TError(f"decode_hparams: {str(error).removeprefix('decode_hparams: ')}") from error
 
 
-def check_engine(engine: str, precision: str, num_parallel_batches: int) -> None:
-    """Checks what chooses an engine; CTranslate2 has precisions of its own, and checks them.
-
-    Raises:
-        T2TError: there is no such engine or precision, or fewer than one batch at once.
-    """
-    if engine != CTRANSLATE2 and precision not in (*PRECISIONS, MIXED_BFLOAT16):
-        raise T2TError(f"precision={precision} must be {' or '.join(PRECISIONS)}")
-    if not (isinstance(num_parallel_batches, int) and num_parallel_batches >= 1):
-        raise T2TError(f"num_parallel_batches={num_parallel_batches!r} must be an integer, at least 1")
-    if engine not in ENGINES:
-        raise T2TError(f"engine={engine} must be {' or '.join(ENGINES)}")
-
-
 def _require(condition: bool, fault: str) -> None:
     if not condition:
         raise T2TError(f"decode_hparams: {fault}")

@@ -1,8 +1,9 @@
 import pytest
 
 from t2t_revival import DecodeHParams, HParams, T2TError
-from t2t_revival.decoding import jax_engine
 from t2t_revival.decoding.ctranslate2_engine import check_usable
+from t2t_revival.decoding.engine import EngineConfig
+from t2t_revival.decoding.jax_engine import JaxEngine
 
 
 def test_defaults_are_the_papers():
@@ -153,7 +154,7 @@ def test_what_ctranslate2_does_not_have(text, message):
 )
 def test_what_jax_does_not_have(text):
     with pytest.raises(T2TError, match=f"{text.partition('=')[0]}.*KERAS_BACKEND=tensorflow"):
-        jax_engine.check_usable(DecodeHParams.parse(text), int8=False)
+        JaxEngine.check(DecodeHParams.parse(text), EngineConfig())
 
 
 @pytest.mark.parametrize("value", ["4", 4.0, None, True])
