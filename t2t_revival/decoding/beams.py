@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
-from t2t_revival.decoding.inputs import SearchSettings
+from t2t_revival.decoding.engine import SearchSettings
 from t2t_revival.decoding.lexical_tables import LexicalState, LexicalTables
 from t2t_revival.model import DecoderState
 

@@ -6,11 +6,10 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
-from t2t_revival.decoding.inputs import Inputs, SearchSettings
+from t2t_revival.decoding.engine import Engine, Inputs, SearchSettings
 from t2t_revival.decoding.lexical_constraints import (
     LineConstraints,
     count,
@@ -23,9 +22,6 @@ from t2t_revival.decoding.phrases import AT_ONCE, Form, Spelling
 from t2t_revival.decoding.preprocessor import LINE_ENDS, Preprocessor, pad
 from t2t_revival.errors import LineError, T2TError
 from t2t_revival.utils.blank import is_blank
-
-if TYPE_CHECKING:
-    from t2t_revival.decoding.engine import Engine
 
 ATTEMPTS = 5  # of searches for an output without the avoided phrases
 Found = tuple[list[list[int]], list[float]]

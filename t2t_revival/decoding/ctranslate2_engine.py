@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from t2t_revival.checkpoints.directory import Checkpoint, restore_weights
+from t2t_revival.checkpoints.directory import Checkpoint
 from t2t_revival.checkpoints.file import fingerprint
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.text_encoder import EOS, PAD, until_eos
@@ -27,8 +27,7 @@ from t2t_revival.decoding.ctranslate2_format import (
     format_vocabulary_map,
     write_ctranslate2,
 )
-from t2t_revival.decoding.engine import Engine, EngineConfig
-from t2t_revival.decoding.inputs import Inputs
+from t2t_revival.decoding.engine import Engine, EngineConfig, Inputs, load_transformer
 from t2t_revival.decoding.options import CTRANSLATE2, PRECISIONS, DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
 
     from t2t_revival.data.vocabulary import TextEncoder
     from t2t_revival.decoding.translations import Translations
-    from t2t_revival.model import Transformer
 
 OnNote = Callable[[str], None]
 MEMORY_AS_NEEDED = "TF_FORCE_GPU_ALLOW_GROWTH"  # TensorFlow, which converts, else takes the whole GPU
@@ -134,7 +132,7 @@ class CTranslate2Model:
             os.environ.setdefault(MEMORY_AS_NEEDED, "true")
             with native_log.quiet():
                 keras_config.import_keras()  # which CTranslate2 itself does not need
-                model = _load_model(checkpoint.path, self.hparams, self.vocabularies)
+                model = load_transformer(checkpoint.path, self.hparams, self.vocabularies)
             write_ctranslate2(model, self.vocabularies, positions, folder, vocabulary_map=self.vocabulary_map)
 
         self.translator = open_converted(checkpoint.path, origin, convert, self._load, self._on_note)
@@ -339,14 +337,6 @@ def _best(hypotheses: list[Hypothesis], alpha: float, n: int) -> list[Hypothesis
     """Returns the n best hypotheses, best first; cut ones only where none is finished."""
     finished = [hypothesis for hypothesis in hypotheses if hypothesis.finished]
     return sorted(finished or hypotheses, key=lambda found: -found.score(alpha))[:n]
-
-
-def _load_model(checkpoint: Path, hparams: HParams, vocabularies: Vocabularies) -> Transformer:
-    from t2t_revival.model import Transformer
-
-    model = Transformer(hparams, vocabularies.inputs.size, target_vocab_size=vocabularies.target_size)
-    restore_weights(model, checkpoint)
-    return model
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from t2t_revival.decoding.preprocessor import pad
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary import TextEncoder, Vocabularies
     from t2t_revival.decoding.alignment_heads import AlignmentHeads
-    from t2t_revival.decoding.annotation import Annotations
+    from t2t_revival.decoding.engine import Annotations
 
 
 class Hypothesis(NamedTuple):

@@ -1,21 +1,106 @@
-"""What an engine is: it finds, scores and annotates the outputs of a model."""
+"""Engines, which find, score and annotate the outputs of a model: their interface and their inputs."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, Protocol
 
+import numpy as np
+
+from t2t_revival.checkpoints.directory import Checkpoint, restore_weights
 from t2t_revival.decoding.options import CTRANSLATE2, ENGINES, FLOAT32, MIXED_BFLOAT16, PRECISIONS, TENSORFLOW
 from t2t_revival.errors import T2TError
 
 if TYPE_CHECKING:
-    from t2t_revival.checkpoints.directory import Checkpoint
+    from t2t_revival.data.vocabulary import Vocabularies
     from t2t_revival.decoding.alignment_heads import AlignmentHeads
-    from t2t_revival.decoding.annotation import Annotations
-    from t2t_revival.decoding.inputs import Inputs
     from t2t_revival.decoding.options import DecodeHParams
     from t2t_revival.decoding.phrases import Spelling
+    from t2t_revival.hparams import HParams
     from t2t_revival.model import Transformer
+
+ALL = -1  # value of keep_top_k
+
+
+class SearchSettings(NamedTuple):
+    """Settings of a search.
+
+    In a graph they are scalars, or [batch, 1] with a value for each sentence: both broadcast with
+    [batch, beams].
+
+    Attributes:
+        beam_size: hypotheses kept per sentence, int32; 1 is greedy decoding.
+        alpha: exponent of the length penalty, float32; 0 means no penalty.
+        extra_length: maximum number of tokens that an output has more than its source, int32.
+        n: outputs returned per sentence, at most `beam_size`; int32.
+    """
+
+    beam_size: Any
+    alpha: Any
+    extra_length: Any
+    n: Any = 1
+
+
+class Draws(NamedTuple):
+    """Random numbers and settings of sampling.
+
+    The settings are scalars, or [batch, 1] with a value for each sentence.
+
+    Attributes:
+        uniforms: random numbers of [0, 1), float32 [batch, position, n].
+        temperature: divides the logits; the nearer to 0, the more often the most probable token is drawn.
+        keep_top_k: number of most probable tokens to draw from, int32; `ALL` draws from all.
+    """
+
+    uniforms: Any
+    temperature: Any
+    keep_top_k: Any
+
+
+class Inputs(NamedTuple):
+    """Arguments of a search.
+
+    Attributes:
+        ids: sources, int32 [batch, source]; each ends with EOS and is padded with 0. A row of padding only
+            has no outputs.
+        settings: of the search.
+        prefixes: beginnings of the outputs, int32 [batch, longest], without EOS, padded with 0; () forces
+            nothing. Scores count forced tokens like all others, and an output may also have `extra_length`
+            tokens more than its prefix. Not for trees.
+        draws: random numbers, if outputs are drawn and not searched for; else ().
+        tables: `LexicalTables`, if outputs must or must not have phrases; else (). `beam_size` is then at
+            least 2.
+    """
+
+    ids: Any
+    settings: SearchSettings
+    prefixes: Any = ()
+    draws: Any = ()
+    tables: Any = ()
+
+    @property
+    def has_prefixes(self) -> bool:
+        """True if beginnings of outputs are forced."""
+        return not isinstance(self.prefixes, tuple)
+
+
+class Annotations(NamedTuple):
+    """Details of the tokens of outputs.
+
+    Attributes:
+        log_probs: of each token, float32 [batch, target].
+        alternatives: the most probable tokens at each position, int32 [batch, target, k].
+        alternative_log_probs: theirs, float32 [batch, target, k].
+        attention: mean weights of the alignment heads, float32 [batch, target, source]; without heads,
+            [batch, 0, 0].
+    """
+
+    log_probs: Any
+    alternatives: Any
+    alternative_log_probs: Any
+    attention: Any
 
 
 @dataclass(frozen=True)
@@ -94,7 +179,7 @@ class Engine(Protocol):
 
     @property
     def spelling(self) -> Spelling:
-        """Of phrases in `Inputs.tables`."""
+        """The spelling of phrases in `Inputs.tables`."""
         self.refuse("constraints of outputs")
 
     def score(self, source_ids: Any, target_ids: Any) -> Any:
@@ -112,3 +197,37 @@ class Engine(Protocol):
     def refuse(self, what: str) -> NoReturn:
         """Raises the error that the engine cannot do something."""
         raise T2TError(self.unsupported.format(what))
+
+
+def draws_of_lines(
+    seed: int, lines: Sequence[int], positions: int, n: int, temperature: float, keep_top_k: int = ALL
+) -> Draws:
+    """Returns random numbers for n samples of each line.
+
+    Args:
+        seed: at least 0.
+        lines: a number for each line, at least 0. Its samples depend on it, on the seed, on n and on the
+            sentence, but not on the other lines.
+        positions: maximum length of the outputs.
+        n: samples of a line.
+        temperature: see `Draws`.
+        keep_top_k: see `Draws`.
+    """
+    uniforms = [np.random.default_rng((seed, line)).random((positions, n), np.float32) for line in lines]
+    return Draws(np.stack(uniforms), np.float32(temperature), np.int32(keep_top_k))
+
+
+def load_transformer(
+    checkpoint: Path, hparams: HParams, vocabularies: Vocabularies, dtype: str = FLOAT32
+) -> Transformer:
+    """Loads the model of a checkpoint with Keras.
+
+    Raises:
+        T2TError: the checkpoint is corrupt, or of another model.
+    """
+    from t2t_revival.model import Transformer
+
+    target_size = vocabularies.target_size
+    model = Transformer(hparams, vocabularies.inputs.size, target_vocab_size=target_size, dtype=dtype)
+    restore_weights(model, checkpoint)
+    return model

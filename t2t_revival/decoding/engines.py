@@ -5,9 +5,9 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, TypeAlias, cast
 
-from t2t_revival.checkpoints.directory import Checkpoint, restore_weights
+from t2t_revival.checkpoints.directory import Checkpoint
 from t2t_revival.decoding.ctranslate2_engine import CTranslate2Model, OnNote
-from t2t_revival.decoding.engine import Engine, EngineConfig
+from t2t_revival.decoding.engine import Engine, EngineConfig, load_transformer
 from t2t_revival.decoding.options import CTRANSLATE2, FLOAT32, INT8, JAX, TENSORFLOW, DecodeHParams
 from t2t_revival.decoding.right_to_left import RightToLeftEngine
 from t2t_revival.hparams import HParams
@@ -38,7 +38,7 @@ def check_options(options: DecodeHParams, config: EngineConfig) -> None:
         _class_of(config).check(options, config)
 
 
-def load_model(
+def open_model(
     checkpoint: Checkpoint,
     hparams: HParams,
     vocabularies: Vocabularies,
@@ -57,13 +57,8 @@ def load_model(
         converted = CTranslate2Model(hparams, vocabularies, options, config, on_note, translations)
         converted.load_checkpoint(checkpoint)
         return converted
-    from t2t_revival.model import Transformer
-
     dtype = FLOAT32 if config.precision == INT8 else config.precision
-    target_size = vocabularies.target_size
-    model = Transformer(hparams, vocabularies.inputs.size, target_vocab_size=target_size, dtype=dtype)
-    restore_weights(model, checkpoint.path)
-    return model
+    return load_transformer(checkpoint.path, hparams, vocabularies, dtype)
 
 
 def open_engine(

@@ -11,9 +11,8 @@ from t2t_revival.checkpoints.directory import Checkpoint, restore_weights
 from t2t_revival.data.buckets import fixed_width
 from t2t_revival.data.vocabulary.text_encoder import PAD
 from t2t_revival.decoding.capabilities import JAX, check_held
-from t2t_revival.decoding.engine import Engine, EngineConfig
+from t2t_revival.decoding.engine import Engine, EngineConfig, Inputs
 from t2t_revival.decoding.fixed_shape_search import Settings, search
-from t2t_revival.decoding.inputs import Inputs
 from t2t_revival.decoding.options import INT8, DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.jax_program import JaxProgram

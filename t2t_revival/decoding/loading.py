@@ -57,7 +57,7 @@ def load(
 
     def read() -> tuple[engines.Model, Checkpoint]:
         selected = select_checkpoint(folder.path, checkpoint, on_damaged)
-        model = engines.load_model(selected, hparams, vocabularies, options, config, on_note, translations)
+        model = engines.open_model(selected, hparams, vocabularies, options, config, on_note, translations)
         return model, selected
 
     model, selected = taking_next(read, checkpoint, on_damaged)

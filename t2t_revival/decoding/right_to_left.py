@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from t2t_revival.data.vocabulary.text_encoder import EOS
-from t2t_revival.decoding.engine import Engine
+from t2t_revival.decoding.engine import Annotations, Engine, Inputs
 from t2t_revival.errors import T2TError
 
 if TYPE_CHECKING:
     from t2t_revival.checkpoints.directory import Checkpoint
     from t2t_revival.decoding.alignment_heads import AlignmentHeads
-    from t2t_revival.decoding.annotation import Annotations
-    from t2t_revival.decoding.inputs import Inputs
     from t2t_revival.decoding.phrases import Spelling
     from t2t_revival.model import Transformer
 

@@ -15,8 +15,8 @@ from t2t_revival.decoding.beams import (
     select_parents,
 )
 from t2t_revival.decoding.constraints import max_output_lengths
+from t2t_revival.decoding.engine import ALL, Draws, Inputs
 from t2t_revival.decoding.hypothesis_scores import score
-from t2t_revival.decoding.inputs import ALL, Draws, Inputs
 from t2t_revival.decoding.tf_workarounds import max_or_one, top_tokens
 
 

@@ -12,13 +12,12 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_revival.data.vocabulary.sentencepiece import PAD
-from t2t_revival.decoding.annotation import Annotations, teacher_forced
 from t2t_revival.decoding.beam_search import grow, grow_greedy
 from t2t_revival.decoding.beams import NEG_INF, Beams, Results, Sentences, current_length, initial_beams
 from t2t_revival.decoding.constraints import PrefixConstraint, TreeConstraint, max_output_lengths
 from t2t_revival.decoding.decoding_loop import decode_all, drop_hidden_memory
+from t2t_revival.decoding.engine import Annotations, Inputs
 from t2t_revival.decoding.guards import Guards, restrict
-from t2t_revival.decoding.inputs import Inputs
 from t2t_revival.decoding.lexical_search import grow_lexical
 from t2t_revival.decoding.model_precision import InModelPrecision
 from t2t_revival.decoding.phrases import Spelling
@@ -84,7 +83,7 @@ class SearchGraph:
 
     @cached_property
     def spelling(self) -> Spelling:
-        """Of the phrases that outputs must or must not have."""
+        """The spelling of phrases that outputs must or must not have."""
         return Spelling(self._vocabulary)
 
     def search(self, inputs: Inputs) -> Results:
@@ -233,3 +232,17 @@ class SearchGraph:
         if self._guards:
             logits, allowed = self._guards(logits, beams.alive_seq, sentences.min_lengths, allowed)
         return grow(beams, logits, sentences, allowed)
+
+
+def teacher_forced(
+    model: Transformer, source_ids: Any, target_ids: Any, heads: AlignmentHeads | None = None
+) -> tuple[Any, Any]:
+    """Returns logits, [batch, target, vocab], and the `attention` of `Annotations`; one pass of the model."""
+    if heads is None:
+        logits = model({"inputs": source_ids, "targets": target_ids}, training=False)
+        return logits, tf.zeros([tf.shape(source_ids)[0], 0, 0])
+    encoded = model.encode(source_ids)
+    hidden, weights = model.decode(target_ids, source_ids, encoded, return_attention_scores=True)
+    of_layer = tf.cast(weights[-1], tf.float32)[:, heads.layer - 1]
+    chosen = tf.gather(of_layer, [head - 1 for head in heads.heads], axis=1)
+    return model.softmax_embedding(hidden, reverse=True), tf.reduce_mean(chosen, axis=1)

@@ -10,10 +10,8 @@ import tensorflow as tf
 
 from t2t_revival.checkpoints.directory import Checkpoint, restore_weights
 from t2t_revival.decoding.alignment_heads import AlignmentHeads, all_heads
-from t2t_revival.decoding.annotation import Annotations
 from t2t_revival.decoding.beams import Results, search_settings
-from t2t_revival.decoding.engine import Engine, EngineConfig
-from t2t_revival.decoding.inputs import Inputs
+from t2t_revival.decoding.engine import Annotations, Engine, EngineConfig, Inputs
 from t2t_revival.decoding.int8 import Int8Weights
 from t2t_revival.decoding.options import FLOAT32, INT8, DecodeHParams
 from t2t_revival.decoding.phrases import Spelling

@@ -22,9 +22,8 @@ from t2t_revival.decoding.batching import DecodingProgress, Result, map_batches
 from t2t_revival.decoding.constrained_lines import Hypotheses, constrained_lines
 from t2t_revival.decoding.coverage import CoveragePenalty
 from t2t_revival.decoding.detailer import Detailer
-from t2t_revival.decoding.engine import EngineConfig
+from t2t_revival.decoding.engine import EngineConfig, Inputs, SearchSettings, draws_of_lines
 from t2t_revival.decoding.engines import Model
-from t2t_revival.decoding.inputs import Inputs, SearchSettings, draws_of_lines
 from t2t_revival.decoding.lexical_constraints import constraints_of
 from t2t_revival.decoding.loading import load
 from t2t_revival.decoding.markup.translation import nbest_with_markup

@@ -13,7 +13,7 @@ import tensorflow as tf
 from t2t_revival.decoding.beams import search_settings
 from t2t_revival.decoding.capabilities import LITERT, check_held
 from t2t_revival.decoding.ctranslate2_format import write_vocabularies
-from t2t_revival.decoding.inputs import Inputs, SearchSettings
+from t2t_revival.decoding.engine import Inputs, SearchSettings
 from t2t_revival.decoding.int8 import quantize_int8
 from t2t_revival.decoding.search_graph import SearchGraph
 from t2t_revival.model.products import Matrix, replace_matrices

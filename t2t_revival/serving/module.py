@@ -12,7 +12,7 @@ import tensorflow as tf
 from t2t_revival.data.tags import symbol
 from t2t_revival.decoding.beams import NEG_INF, Results, search_settings
 from t2t_revival.decoding.capabilities import SAVED_MODEL, check_held
-from t2t_revival.decoding.inputs import Inputs, SearchSettings
+from t2t_revival.decoding.engine import Inputs, SearchSettings
 from t2t_revival.decoding.int8 import Int8Weights
 from t2t_revival.decoding.model_tags import known_tags
 from t2t_revival.decoding.options import MIN_EXTRA_LENGTH_OF_TREE, MIXED_BFLOAT16

@@ -13,7 +13,7 @@ import tensorflow as tf
 from t2t_revival.data.vocabulary.text_encoder import PAD, TextEncoder
 from t2t_revival.decoding.beams import NEG_INF
 from t2t_revival.decoding.constrained_lines import ATTEMPTS
-from t2t_revival.decoding.inputs import Inputs, SearchSettings
+from t2t_revival.decoding.engine import Inputs, SearchSettings
 from t2t_revival.decoding.phrases import AT_ONCE
 from t2t_revival.decoding.search_graph import SearchGraph
 from t2t_revival.decoding.tf_workarounds import max_or_one
