@@ -52,6 +52,7 @@ from t2t_revival.cli.support.text_files import (
 )
 from t2t_revival.decoding.json_outputs import links_of
 from t2t_revival.decoding.markup.patterns import KINDS
+from t2t_revival.decoding.outputs import summarize
 from t2t_revival.decoding.resumable import (
     UNCHECKED,
     note_unaligned,
@@ -331,8 +332,6 @@ def _decode_split(
 
 def _score_file(flags: DecoderFlags, load: Callable[[], Translator]) -> None:
     """Writes the log-probability of each line's target; prints their mean and perplexity."""
-    from t2t_revival.decoding.scoring import summarize
-
     name = name_of(flags.score_file)
     pairs = [
         split_at_tab(line, name, number, required=True)

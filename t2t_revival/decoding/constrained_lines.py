@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
+from t2t_revival.decoding.engine import Engine, Inputs, SearchSettings
 from t2t_revival.decoding.lexical_constraints import (
     LineConstraints,
     count,
@@ -22,9 +22,6 @@ from t2t_revival.decoding.phrases import AT_ONCE, Form, Spelling
 from t2t_revival.decoding.preprocessor import LINE_ENDS, Preprocessor, pad
 from t2t_revival.errors import LineError, T2TError
 from t2t_revival.utils.blank import is_blank
-
-if TYPE_CHECKING:
-    from t2t_revival.decoding.lexical_search import LexicalSearch
 
 ATTEMPTS = 5  # of searches for an output without the avoided phrases
 Found = tuple[list[list[int]], list[float]]
@@ -45,12 +42,12 @@ class ConstrainedLines:
     """The lines of a call that have constraints.
 
     Args:
-        search: finds outputs; `None` if no line has constraints.
+        engine: finds outputs; `None` if no line has constraints.
         preprocessor: of the call.
     """
 
-    def __init__(self, search: LexicalSearch | None, preprocessor: Preprocessor) -> None:
-        self._search, self._preprocessor = search, preprocessor
+    def __init__(self, engine: Engine | None, preprocessor: Preprocessor) -> None:
+        self._engine, self._preprocessor = engine, preprocessor
         self._options, self._first_line = preprocessor.options, preprocessor.first_line
         self._lines: dict[int, _Line] = {}
         self._blank: dict[int, LineConstraints] = {}
@@ -80,8 +77,8 @@ class ConstrainedLines:
 
     @property
     def _spelling(self) -> Spelling:
-        assert self._search
-        return self._search.spelling
+        assert self._engine
+        return self._engine.spelling
 
     @property
     def constraints(self) -> dict[int, LineConstraints]:
@@ -101,7 +98,7 @@ class ConstrainedLines:
             inputs: the model's inputs.
             n: number of outputs.
         """
-        lines = ConstrainedLines(self._search, self._preprocessor)
+        lines = ConstrainedLines(self._engine, self._preprocessor)
         for index, one in constraints.items():
             with suppress(LineError):
                 lines.add(index, one, inputs[index], self._lines[index].ids)
@@ -139,12 +136,12 @@ class ConstrainedLines:
         ]
 
     def _find(self, lines: Mapping[int, LineAutomata], n: int) -> dict[int, Found]:
-        assert self._search
+        assert self._engine
         rows = pad([self._lines[index].ids for index in lines])
         tables = tables_of([*lines.values()], [self._lines[index].room for index in lines])
         options = self._options
-        settings = options.beam_size, options.alpha, options.extra_length, n
-        ids, scores = self._search(rows, tables, *settings)
+        settings = SearchSettings(options.beam_size, options.alpha, options.extra_length, n)
+        ids, scores = self._engine.search(Inputs(rows, settings, tables=tables))
         pairs = zip(np.asarray(ids).tolist(), np.asarray(scores).tolist(), strict=True)
         return dict(zip(lines, pairs, strict=True))
 
@@ -212,7 +209,7 @@ def _with_forms(unit: Unit, outputs: Sequence[list[int]], spelling: Spelling) ->
 
 
 def room_of(source_length: int, options: DecodeHParams) -> int:
-    """Returns the maximum number of tokens of an output, EOS counted, as `DecodingLoop` has it."""
+    """Returns the maximum number of tokens of an output, EOS counted, as `SearchGraph.bounds` has it."""
     room = source_length + options.extra_length
     if ratio := options.max_length_ratio:
         share = math.ceil(np.float32(ratio) * np.float32(source_length - 1))  # as `Guards.bounds` rounds
@@ -221,7 +218,7 @@ def room_of(source_length: int, options: DecodeHParams) -> int:
 
 
 def constrained_lines(
-    search: Callable[[], LexicalSearch],
+    engine: Engine,
     preprocessor: Preprocessor,
     constraints: Sequence[LineConstraints | None] | None,
     inputs: Sequence[str],
@@ -230,18 +227,19 @@ def constrained_lines(
     """Returns the lines of a call that have constraints.
 
     Args:
-        search: returns the search; called only if there are such lines.
+        engine: finds outputs.
         preprocessor: of the call.
         constraints: one for each line, or `None` for none at all.
         inputs: the model's inputs.
         source_ids: their tokens.
 
     Raises:
-        T2TError: as `ConstrainedLines.add`.
+        T2TError: the engine cannot search for phrases; or as `ConstrainedLines.add`.
     """
     if not constraints:
         return ConstrainedLines(None, preprocessor)
-    lines = ConstrainedLines(search(), preprocessor)
+    _ = engine.spelling  # or else the error that it has none, of no line
+    lines = ConstrainedLines(engine, preprocessor)
     for index, (one, text, ids) in enumerate(zip(constraints, inputs, source_ids, strict=True)):
         if one:
             lines.add(index, one, text, ids)

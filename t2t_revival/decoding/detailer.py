@@ -17,7 +17,7 @@ from t2t_revival.decoding.preprocessor import pad
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary import TextEncoder, Vocabularies
     from t2t_revival.decoding.alignment_heads import AlignmentHeads
-    from t2t_revival.decoding.details import Annotations
+    from t2t_revival.decoding.engine import Annotations
 
 
 class Hypothesis(NamedTuple):
@@ -43,12 +43,12 @@ class Detailer:
     """Computes details.
 
     Attributes:
-        annotate: see `Annotator`.
+        annotate: see `Engine`.
         vocabularies: of source and target.
         heads: that align words; `None` for no alignment.
     """
 
-    annotate: Callable[[np.ndarray, np.ndarray], Annotations]
+    annotate: Callable[[np.ndarray, np.ndarray, AlignmentHeads | None], Annotations]
     vocabularies: Vocabularies
     heads: AlignmentHeads | None = None
 
@@ -59,7 +59,7 @@ class Detailer:
         details: dict[int, Details] = {}
         for batch in make_batches(lengths, POSITIONS):
             sources = pad([hypotheses[index].source_ids for index in batch])
-            found = self.annotate(sources, pad([ended[index] for index in batch]))
+            found = self.annotate(sources, pad([ended[index] for index in batch]), self.heads)
             details |= {
                 index: self._details(hypotheses[index], found, row) for row, index in enumerate(batch)
             }

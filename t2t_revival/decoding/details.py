@@ -7,8 +7,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from t2t_revival.data.vocabulary.spans import Span, split_words
 from t2t_revival.data.word_alignment import Link
 
@@ -46,23 +44,6 @@ class Word(NamedTuple):
     start: int
     end: int
     log_prob: float
-
-
-class Annotations(NamedTuple):
-    """Details of the tokens of outputs.
-
-    Attributes:
-        log_probs: of each token, float32 [batch, target].
-        alternatives: the most probable tokens at each position, int32 [batch, target, k].
-        alternative_log_probs: theirs, float32 [batch, target, k].
-        attention: mean weights of the alignment heads, float32 [batch, target, source]; without heads,
-            [batch, 0, 0].
-    """
-
-    log_probs: np.ndarray
-    alternatives: np.ndarray
-    alternative_log_probs: np.ndarray
-    attention: np.ndarray
 
 
 @dataclass(frozen=True)

@@ -7,23 +7,16 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from t2t_revival.checkpoints.directory import Checkpoint, OnDamaged
 from t2t_revival.checkpoints.file import CheckpointNotFoundError, trained_on
 from t2t_revival.checkpoints.selection import NAMES, select_checkpoint, taking_next
 from t2t_revival.decoding import engines
 from t2t_revival.decoding.alignment_heads import AlignmentHeads, all_heads
+from t2t_revival.decoding.engine import EngineConfig
 from t2t_revival.decoding.head_choice import HeadChoice
-from t2t_revival.decoding.options import (
-    CTRANSLATE2,
-    FLOAT32,
-    INT8,
-    PHARAOH,
-    TENSORFLOW,
-    DecodeHParams,
-    check_engine,
-)
+from t2t_revival.decoding.options import CTRANSLATE2, PHARAOH, TENSORFLOW, DecodeHParams
 from t2t_revival.decoding.preprocessor import find_problem
 from t2t_revival.decoding.resumable import OnNote
 from t2t_revival.decoding.translations import Translations, data_warning
@@ -40,22 +33,18 @@ def load(
     folder: ModelFolder,
     checkpoint: str | None,
     decode_hparams: str | DecodeHParams,
-    num_parallel_batches: int,
-    precision: str,
-    constant_weights: bool,
+    config: EngineConfig,
     on_damaged: OnDamaged | None,
-    engine: str,
     on_note: OnNote,
     data_dir: str | Path | None,
 ) -> Translator:
     """Loads a trained model; see `Translator.load`."""
-    check_engine(engine, precision, num_parallel_batches)
     options = decode_hparams
     if not isinstance(options, DecodeHParams):
         options = DecodeHParams.parse(options, folder.run.decode_hparams)
         if warning := options.batch_size_warning:
             warnings.warn(warning, stacklevel=3)
-    engines.check_options(engine, options, precision)
+    engines.check_options(options, config)
     hparams, vocabularies = folder.hparams, folder.vocabularies
     translations = Translations.load(folder.path, vocabularies.fingerprint) if options.has_shortlist else None
     problem = find_problem(folder.run.problem, options)
@@ -64,22 +53,28 @@ def load(
         all_heads(hparams).check(hparams)
         heads = AlignmentHeads.find(folder.path, hparams)
         choice = None if heads else HeadChoice.plan(folder, problem, data_dir)
-    if choice and engine == CTRANSLATE2:
-        aligning = replace(options, alignments=PHARAOH, markup="")
+    if choice and config.name == CTRANSLATE2:
         with native_log.quiet():
             keras_config.import_keras()
-        on_tensorflow = translator_class.load(
-            folder.path, checkpoint, aligning, on_damaged=on_damaged, on_note=on_note, data_dir=data_dir
+        on_tensorflow = load(
+            translator_class,
+            folder,
+            checkpoint,
+            replace(options, alignments=PHARAOH, markup=""),
+            EngineConfig(),
+            on_damaged,
+            on_note,
+            data_dir,
         )
         heads, choice = on_tensorflow.detailer.heads, None
-    settings = options, precision, num_parallel_batches, on_note, translations
-    if engine == TENSORFLOW:
+    if config.name == TENSORFLOW:
         start_computing()
 
     def read() -> tuple[engines.Model, Checkpoint]:
         selected = select_checkpoint(folder.path, checkpoint, on_damaged)
-        model = engines.new_model(engine, hparams, vocabularies, *settings, heads)
-        engines.load_weights(model, selected)
+        model = engines.open_model(
+            selected, hparams, vocabularies, options, config, on_note, translations, heads
+        )
         return model, selected
 
     model, selected = taking_next(read, checkpoint, on_damaged)
@@ -89,23 +84,20 @@ def load(
                 on_note(note)
     if choice:
         plain = replace(options, alignments="", markup="")
-        own: dict[str, Any] = {"problem": problem, "target_vocabulary": vocabularies.targets}
         is_given = checkpoint not in (None, *NAMES)
-        heads = choice.make(translator_class(model, vocabularies.inputs, plain, **own), is_given, on_note)
+        loaded = translator_class(
+            model, vocabularies.inputs, plain, problem=problem, target_vocabulary=vocabularies.targets
+        )
+        heads = choice.make(loaded, is_given, on_note)
     translator = translator_class(
         model,
         vocabularies.inputs,
         options,
-        num_parallel_batches=num_parallel_batches,
-        constant_weights=constant_weights and precision == FLOAT32,
+        config=config,
         problem=problem,
-        translations=translations,
-        int8=engine == TENSORFLOW and precision == INT8,
         target_vocabulary=vocabularies.targets,
         alignment_heads=heads,
     )
-    translator.checkpoint, translator.find_heads = (
-        selected,
-        partial(AlignmentHeads.find, folder.path, hparams),
-    )
+    translator.checkpoint, translator.translations = selected, translations
+    translator.find_heads = partial(AlignmentHeads.find, folder.path, hparams)
     return translator

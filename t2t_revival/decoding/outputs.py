@@ -9,6 +9,7 @@ FILE.part             results in input order, up to the first that is missing; r
 from __future__ import annotations
 
 import json
+import math
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -21,6 +22,7 @@ from t2t_revival.errors import T2TError
 from t2t_revival.utils.files import check_no_folder, is_special, lock, open_special, put_in_place, writing
 from t2t_revival.utils.signals import terminable
 
+MAX_EXPONENT = 700.0  # exp of more overflows
 FORMAT = 1
 Draw = Callable[[str], str]
 Result = TypeVar("Result")
@@ -351,4 +353,21 @@ def _difference(records: list[Any], origin: dict[str, Any]) -> str:
         f"{name} was {records[0].get(name)}, is {value}"
         for name, value in origin.items()
         if records[0].get(name) != value
+    )
+
+
+def per_token(scores: Sequence[Score]) -> tuple[float, float]:
+    """Returns mean log-probability per token, and perplexity; 0 and 1 without scores."""
+    tokens = sum(score.tokens for score in scores)
+    mean = sum(score.log_prob for score in scores) / max(tokens, 1)
+    return mean, math.exp(min(-mean, MAX_EXPONENT))
+
+
+def summarize(scores: Sequence[Score]) -> str:
+    """Describes the mean of scores for people."""
+    mean, perplexity = per_token(scores)
+    tokens = sum(score.tokens for score in scores)
+    return (
+        f"log-probability {mean:.4f} per token, perplexity {perplexity:.2f} ({tokens:,} tokens of "
+        f"{len(scores):,} targets, EOS counted)"
     )

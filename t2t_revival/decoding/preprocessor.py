@@ -190,7 +190,6 @@ def check_constrainable(
         (trees, "outputs that are trees"),
         (options.samples, "sampling_method=random"),
         (options.mbr, f"mbr={options.mbr}"),
-        (options.has_shortlist, f"shortlist={options.shortlist}"),
         (options.split_sentences, "split_sentences"),
         (options.markup, f"markup={options.markup}"),
         (prefixes is not None and any(prefixes), "forced beginnings"),

@@ -22,6 +22,7 @@ from t2t_revival.decoding.batching import DecodingProgress, Result, map_batches
 from t2t_revival.decoding.constrained_lines import Hypotheses, constrained_lines
 from t2t_revival.decoding.coverage import CoveragePenalty
 from t2t_revival.decoding.detailer import Detailer
+from t2t_revival.decoding.engine import EngineConfig, Inputs, SearchSettings, draws_of_lines
 from t2t_revival.decoding.engines import Model
 from t2t_revival.decoding.lexical_constraints import constraints_of
 from t2t_revival.decoding.loading import load
@@ -48,20 +49,20 @@ if TYPE_CHECKING:
     from t2t_revival.model import Transformer
     from t2t_revival.problems.problem import Problem
 
+VARIABLE = EngineConfig(constant_weights=False)
+
 
 class Translator:
     """A model with its vocabularies: translates lines, one output line for each.
 
     Args:
-        model: its weights may change between calls, unless `constant_weights`; or a `CTranslate2Engine`.
+        model: its weights may change between calls, unless the config says that they do not; or a
+            `CTranslate2Model`.
         vocabulary: vocabulary of source and target, or of the source.
         options: how to decode.
         max_length: maximum tokens of an input, EOS included; longer ones are cut. `None` is the model's own.
-        num_parallel_batches: number of batches that are decoded at the same time.
-        constant_weights: see `BeamSearch`.
+        config: of the engine that decodes.
         problem: pre- and postprocesses text. `None` leaves it as it is.
-        translations: makes shortlists, if the options have one.
-        int8: whether TensorFlow computes products in int8, with the weights that a float32 model has now.
         target_vocabulary: the target's own vocabulary. `None` is the source's.
         alignment_heads: align words, if the options ask for that.
 
@@ -69,11 +70,12 @@ class Translator:
         detailer: computes details of outputs.
         vocabularies: of source and target.
         checkpoint, more_checkpoints: those of the weights; the latter of an ensemble's other models.
+        translations: those of CTranslate2's vocabulary map, if it has one.
         find_heads: returns the heads that align terms, where `alignment_heads` are not given.
         engine: the engine and the precision in which it computes, for people.
 
     Raises:
-        T2TError: trees or shortlists lack their tokens or `translations`, or TensorFlow int8 products.
+        T2TError: trees lack their tokens, or TensorFlow int8 products; or Keras is to use a shortlist.
 
     Example:
         translator = Translator.load("~/t2t_train/translate_ende/base")
@@ -87,31 +89,29 @@ class Translator:
         vocabulary: TextEncoder,
         options: DecodeHParams | None = None,
         max_length: int | None = None,
-        num_parallel_batches: int = 1,
-        constant_weights: bool = False,
+        config: EngineConfig = VARIABLE,
         problem: Problem | None = None,
-        translations: Translations | None = None,
-        int8: bool = False,
         target_vocabulary: TextEncoder | None = None,
         alignment_heads: AlignmentHeads | None = None,
     ) -> None:
-        self._model, self._int8, self.engine = model, int8, engines.describe(model, int8)
         self.vocabulary, self.problem = vocabulary, problem
         self.vocabularies = Vocabularies(vocabulary, target_vocabulary or vocabulary)
         self.options = options or DecodeHParams()
         check_tag(self.options.tag, self.vocabularies, problem)
         self.max_length = max_length or model.hparams.max_length
-        self.num_parallel_batches, self.translations = num_parallel_batches, translations
+        self.num_parallel_batches = config.parallel
         self.checkpoint: Checkpoint | None = None
         self.more_checkpoints: tuple[Checkpoint, ...] = ()
+        self.translations: Translations | None = None
         self.find_heads: Callable[[], AlignmentHeads | None] = lambda: None
-        settings = self.options, constant_weights, translations, int8
-        engine = engines.engine_of(model, self.vocabularies.targets, *settings, alignment_heads)
-        self.constraint, self._out_of_memory = engine.constraint, engine.out_of_memory
-        self._search, self._sampler, self._scorer = engine.search, engine.sampler, engine.scorer
+        engine = engines.open_engine(model, self.vocabularies, self.options, config)
+        if alignment_heads:
+            alignment_heads.check(model.hparams)
+        self.engine = engine.description
         self.detailer = Detailer(engine.annotate, self.vocabularies, alignment_heads)
         detailer = self.detailer if self.options.details else None
-        coverage = engine.attend and CoveragePenalty(engine.attend, self.options.coverage_penalty)
+        weight = self.options.coverage_penalty
+        coverage = CoveragePenalty(engine.attend, weight) if weight else None
         own = self.vocabularies.targets, problem, self.options, detailer, coverage
         self._postprocessor = Postprocessor(*own)
         self._engine, self._process = engine, os.getpid()
@@ -136,9 +136,9 @@ class Translator:
             output_dir: folder of the training.
             checkpoint: "newest", "best", "average" or a file; see `select_checkpoint`, also for `None`.
             decode_hparams: overrides of the problem's own, such as "beam_size=8,alpha=0.6"; or all of them.
-            num_parallel_batches: see `Translator`.
+            num_parallel_batches: number of batches that are decoded at the same time.
             precision: "float32"; "bfloat16" or "int8", which may be faster, and change a few words.
-            constant_weights: whether the weights stay as they are loaded, as in int8; see `BeamSearch`.
+            constant_weights: whether the weights stay as they are loaded, as in int8; see `EngineConfig`.
             on_damaged: called with corrupt checkpoints that are skipped. `None` warns.
             engine: "tensorflow", or "ctranslate2", which needs the package of that name: the checkpoint is
                 converted once, and kept beside it.
@@ -154,26 +154,24 @@ class Translator:
                 choose heads by; the engine is not installed, or does not support the model, the options or
                 the precision; or as `start_computing`.
         """
-        settings = checkpoint, decode_hparams, num_parallel_batches, precision, constant_weights
+        config = EngineConfig(engine, precision, num_parallel_batches, constant_weights)
         folder = ModelFolder(path_of(output_dir, "output_dir"))
-        return load(cls, folder, *settings, on_damaged, engine, on_note, data_dir)
+        return load(cls, folder, checkpoint, decode_hparams, config, on_damaged, on_note, data_dir)
 
     def load_checkpoint(self, checkpoint: Checkpoint) -> None:
-        """Loads the weights of another checkpoint of the same training; not with `constant_weights`.
+        """Loads the weights of another checkpoint of the same training; not with constant weights.
 
         Raises:
             T2TError: the checkpoint is corrupt, or of another model; TensorFlow decodes in int8.
         """
-        if self._int8:
-            raise T2TError("weights in int8 do not change: load the checkpoint with Translator.load")
         check_not_forked(self._process)
-        engines.load_weights(self._model, checkpoint)
+        self._engine.load_weights(checkpoint)
         self.checkpoint = checkpoint
 
     @property
     def model(self) -> Transformer:
         """The model on TensorFlow; with CTranslate2, raises `T2TError`."""
-        return engines.transformer_of(self._model)
+        return self._engine.model
 
     @overload
     def translate(  # type: ignore[overload-overlap]
@@ -254,12 +252,12 @@ class Translator:
         source_ids = preprocessor.sources(inputs, on_truncation or _warn)
         prefix_ids = preprocessor.prefixes(inputs, prefixes)
         settings = preprocessor, constraints, inputs, source_ids
-        bound = constrained_lines(lambda: engines.lexical_search_of(self._engine), *settings)
+        bound = constrained_lines(self._engine, *settings)
         count = self.options.candidates_of(n)
 
         def free(indices: list[int]) -> Iterable[Hypotheses]:
             rows = pad([source_ids[index] for index in indices])
-            prefix_rows = pad([prefix_ids[index] for index in indices]) if prefix_ids else None
+            prefix_rows = pad([prefix_ids[index] for index in indices]) if prefix_ids else ()
             numbers = [first_line + index for index in indices]
             return zip(indices, *self._decode(rows, numbers, count, prefix_rows), strict=True)
 
@@ -316,8 +314,8 @@ class Translator:
         An output of maximum length may have no EOS. If the weights contain NaN, it is empty.
         """
         check_not_forked(self._process)
-        options = self.options
-        found, scores = self._search([source], options.beam_size, options.alpha, options.extra_length)
+        settings = SearchSettings(self.options.beam_size, self.options.alpha, self.options.extra_length)
+        found, scores = self._engine.search(Inputs(pad([source]), settings))
         ids = np.asarray(found)[0, 0].tolist() if np.asarray(scores)[0, 0] > -np.inf else []
         return ids[: ids.index(EOS) + 1] if EOS in ids else until_eos(ids)
 
@@ -360,7 +358,7 @@ class Translator:
                     [cleaned[at][1] for at in batch],
                 )
             source_rows, target_rows = (pad([side[index] for index in batch]) for side in (sources, targets))
-            log_probs = np.asarray(self._scorer(source_rows, target_rows)).tolist()
+            log_probs = np.asarray(self._engine.score(source_rows, target_rows)).tolist()
             return [Score(value, len(targets[index])) for index, value in zip(batch, log_probs, strict=True)]
 
         lengths = [max(map(len, pair)) for pair in zip(sources, targets, strict=True)]
@@ -377,7 +375,7 @@ class Translator:
         check_not_forked(self._process)
         try:
             results = map_batches(function, lengths, batch_size, self.num_parallel_batches, *rest)
-        except self._out_of_memory as error:
+        except self._engine.out_of_memory as error:
             width = "candidates" if self.options.mbr else "beam_size"
             raise T2TError(
                 f"out of memory: lower batch_size (it is {self.options.batch_size} tokens) or {width} "
@@ -407,19 +405,22 @@ class Translator:
             return self.detailer
         if not self.term_heads:
             return None
-        annotate = engines.annotator_of(self._engine, self.term_heads)
-        return Detailer(annotate, self.vocabularies, self.term_heads)
+        self.term_heads.check(self.model.hparams)
+        return Detailer(self._engine.annotate, self.vocabularies, self.term_heads)
 
     def _decode(
-        self, rows: np.ndarray, numbers: list[int], n: int, prefixes: np.ndarray | None
+        self, rows: np.ndarray, numbers: list[int], n: int, prefixes: Any
     ) -> tuple[list[list[list[int]]], list[list[float]]]:
         """Returns ids, [batch, n, length], and scores, [batch, n]."""
+        draws: Any = ()
         options = self.options
-        settings = options.alpha, options.extra_length, n, prefixes
+        beam_size = n if options.samples else options.candidates_of(options.beam_size)
         if options.samples:
-            ids, scores = self._sampler(rows, numbers, options.random_seed, *settings)
-        else:
-            ids, scores = self._search(rows, options.candidates_of(options.beam_size), *settings)
+            longest = max(rows.shape[1], 1 + np.shape(prefixes)[-1]) + options.extra_length
+            sampling = options.sampling_temp, options.sampling_keep_top_k
+            draws = draws_of_lines(options.random_seed, numbers, longest, n, *sampling)
+        settings = SearchSettings(beam_size, options.alpha, options.extra_length, n)
+        ids, scores = self._engine.search(Inputs(rows, settings, prefixes, draws))
         return np.asarray(ids).tolist(), np.asarray(scores).tolist()
 
 

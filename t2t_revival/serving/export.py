@@ -14,11 +14,7 @@ import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
 
 from t2t_revival.decoding.capabilities import CTRANSLATE2_FORMAT
-from t2t_revival.decoding.ctranslate2_format import (
-    check_convertible,
-    format_vocabulary_map,
-    write_ctranslate2,
-)
+from t2t_revival.decoding.ctranslate2_format import check_convertible, write_ctranslate2
 from t2t_revival.decoding.lexical_constraints import LineConstraints
 from t2t_revival.decoding.model_tags import known_tags
 from t2t_revival.decoding.options import DecodeHParams
@@ -124,7 +120,11 @@ def export(
 
 
 def export_ctranslate2(
-    translator: Translator, export_dir: Path, quantize: str = "none", heads: AlignmentHeads | None = None
+    translator: Translator,
+    export_dir: Path,
+    quantize: str = "none",
+    heads: AlignmentHeads | None = None,
+    vocabulary_map: str = "",
 ) -> Path:
     """Writes `export_dir/VERSION` for CTranslate2, complete or not at all; see `write_ctranslate2`.
 
@@ -133,12 +133,12 @@ def export_ctranslate2(
     """
     check_convertible(translator.model.hparams, CTRANSLATE2_FORMAT)
     positions = translator.max_length + translator.options.extra_length
-    model, vocabularies, translations = translator.model, translator.vocabularies, translator.translations
-    mapped = format_vocabulary_map(translations, vocabularies) if translations else ""
-    how = quantize, mapped, heads
-    return _new_folder(
-        export_dir, translator, lambda folder: write_ctranslate2(model, vocabularies, positions, folder, *how)
-    )
+    model, vocabularies = translator.model, translator.vocabularies
+
+    def write(folder: Path) -> None:
+        write_ctranslate2(model, vocabularies, positions, folder, quantize, vocabulary_map, heads)
+
+    return _new_folder(export_dir, translator, write)
 
 
 def export_litert(translator: Translator, export_dir: Path, quantize: str = "none") -> Path:

@@ -20,7 +20,6 @@ from t2t_revival.serving.signatures import (
     DTYPES,
     WITH_CONSTRAINTS,
     WITH_OPTIONS,
-    WITH_SHORTLIST,
     Inputs,
 )
 from t2t_revival.utils.files import check_no_pattern, path_of
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
 SAVED_MODEL = "saved_model.pb"
 AGAIN = "export it again"
 MISSING = {
-    WITH_SHORTLIST: f"{AGAIN} with --decode_hparams=shortlist=by_line, or ask without a shortlist",
     WITH_CONSTRAINTS: f"{AGAIN}, or ask without constraints; parsers and right-to-left models have none",
 }
 INITIALIZE = "__saved_model_init_op"  # TensorFlow's own signature

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from t2t_revival.problems.problem import Problem
 
 # Settings that a request may have.
-SEARCH = re.compile(r"\b(beam_size|alpha|extra_length|return_beams|shortlist|sampling_\w+|random_seed)\s*=")
+SEARCH = re.compile(r"\b(beam_size|alpha|extra_length|return_beams|sampling_\w+|random_seed)\s*=")
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,7 @@ class ServedOptions:
         """
         default = DecodeHParams.from_problem(problem) if problem else DecodeHParams()
         options = DecodeHParams.parse(text, dataclasses.asdict(default))
+        options.check_no_shortlist()
         if options.mbr:
             raise T2TError("decode_hparams: mbr is for t2t-decoder: exported models do not compare outputs")
         if options.coverage_penalty:

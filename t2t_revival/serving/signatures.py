@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from t2t_revival.decoding.options import DecodeHParams
 
 DEFAULT, WITH_OPTIONS = "serving_default", "translate_with_options"  # signatures
-WITH_SHORTLIST = "translate_with_shortlist"  # of models that were exported with a shortlist
 WITH_SAMPLING = "translate_with_sampling"
 WITH_CONSTRAINTS = "translate_with_constraints"  # of models whose outputs are text
 SCORE = "score"  # of given outputs, with their details
@@ -37,9 +36,7 @@ Inputs = Mapping[str, Sequence[Any]]
 
 def signature_of(options: DecodeHParams) -> str:
     """Returns the signature that decodes with some options."""
-    if options.samples:
-        return WITH_SAMPLING
-    return WITH_SHORTLIST if options.has_shortlist else WITH_OPTIONS
+    return WITH_SAMPLING if options.samples else WITH_OPTIONS
 
 
 def option_inputs(options: DecodeHParams, lines: int) -> dict[str, list[Any]]:

@@ -12,6 +12,7 @@ from t2t_revival.data.vocabulary.sentencepiece import EOS
 from t2t_revival.data.word_alignment import Alignment, words_of
 from t2t_revival.decoding.aligner import align, choose_heads, encode, lexical_alignments
 from t2t_revival.decoding.alignment_heads import AlignmentHeads
+from t2t_revival.decoding.engine import EngineConfig
 from t2t_revival.errors import LineError
 from tests.support.tiny_models import TINY, log_softmax, logits_of
 
@@ -83,7 +84,7 @@ def test_given_pairs(translator, model, vocabulary):
     found = align(translator, pairs)
     assert found[1] == found[2] == []
     assert [target for _, target in found[0]] == [0, 1]
-    assert found == align(translator_of(model, vocabulary, num_parallel_batches=2), pairs)
+    assert found == align(translator_of(model, vocabulary, config=EngineConfig(parallel=2)), pairs)
     long = " ".join(["dog"] * 400)
     (links,) = align(translator, [(long, "the dog")])
     assert max(source for source, _ in links) < len(translator.vocabulary.encode(long))

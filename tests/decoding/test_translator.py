@@ -15,6 +15,7 @@ from t2t_revival import (
     Translator,
 )
 from t2t_revival.data.vocabulary.sentencepiece import EOS, Vocabulary
+from t2t_revival.decoding.engine import EngineConfig
 from t2t_revival.decoding.preprocessor import Truncation
 from tests.support.forked import in_child
 
@@ -52,7 +53,7 @@ def same(found, expected):
 
 def test_streams_change_nothing(translator):
     num_parallel_batches = Translator(
-        translator.model, translator.vocabulary, OPTIONS, max_length=30, num_parallel_batches=3
+        translator.model, translator.vocabulary, OPTIONS, max_length=30, config=EngineConfig(parallel=3)
     )
     same(num_parallel_batches.nbest(LINES * 5), translator.nbest(LINES) * 5)
 

@@ -6,17 +6,16 @@ all of its phrases, those that share words are not joined before the last ones a
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, NamedTuple
 
 import tensorflow as tf
 
 from t2t_revival.data.vocabulary.text_encoder import PAD, TextEncoder
-from t2t_revival.decoding.beams import NEG_INF, SearchSettings
+from t2t_revival.decoding.beams import NEG_INF
 from t2t_revival.decoding.constrained_lines import ATTEMPTS
-from t2t_revival.decoding.decoding_loop import DecodingLoop
-from t2t_revival.decoding.lexical_search import grow_lexical
-from t2t_revival.decoding.phrases import AT_ONCE, Spelling
+from t2t_revival.decoding.engine import Inputs, SearchSettings
+from t2t_revival.decoding.phrases import AT_ONCE
+from t2t_revival.decoding.search_graph import SearchGraph
 from t2t_revival.decoding.tf_workarounds import max_or_one
 from t2t_revival.serving.lexical.forms import (
     ANYWHERE,
@@ -50,17 +49,16 @@ class PhraseSearch:
     """Finds the most probable outputs that have given phrases, and lack others.
 
     Args:
-        loop: of a beam search, without a shortlist and not for trees.
+        loop: of a beam search, not for trees.
         vocabulary: of the outputs.
         early_stopping: see `is_done`.
     """
 
-    def __init__(self, loop: DecodingLoop, vocabulary: TextEncoder, early_stopping: bool) -> None:
-        spelling = Spelling(vocabulary)
-        self._loop, self._vocabulary = loop, vocabulary
+    def __init__(self, graph: SearchGraph, vocabulary: TextEncoder) -> None:
+        spelling = graph.spelling
+        self._graph, self._vocabulary = graph, vocabulary
         self._classes, self._closing = spelling.classes, int(spelling.closing)
         self._spelling = GraphSpelling(vocabulary)
-        self._grow = partial(grow_lexical, early_stopping=early_stopping)
 
     def __call__(
         self, sources: Any, phrases: Any, avoid: Any, settings: SearchSettings
@@ -74,7 +72,7 @@ class PhraseSearch:
             settings: each [lines, 1].
 
         Returns:
-            Ids, int32 [lines, n, length], and scores, float32 [lines, n]; see `BeamSearch.__call__`.
+            Ids, int32 [lines, n, length], and scores, float32 [lines, n]; see `SearchGraph.search`.
 
         Raises:
             InvalidArgumentError: phrases contradict each other, the vocabulary cannot spell one, or one is
@@ -82,7 +80,7 @@ class PhraseSearch:
         """
         classes = tf.constant(self._classes)
         lines, number = tf.unstack(tf.shape(phrases))
-        _, rooms = self._loop.bounds(sources, settings)  # [lines, 1]
+        _, rooms = self._graph.bounds(Inputs(sources, settings))  # [lines, 1]
         is_first, equal = first_places(phrases)
         is_avoided, _ = first_places(avoid)
         with tf.control_dependencies(_contradictions(phrases, avoid)):
@@ -101,10 +99,8 @@ class PhraseSearch:
             needed = tf.concat([needed, tf.zeros_like(pending.forbidden, tf.int32)], axis=1)
             own_tables = own.tables(needed, forbidden, tf.gather(rooms, rows))
             of_rows = SearchSettings(*(tf.gather(x, rows) for x in settings))
-            grow = partial(self._grow, classes)
-            new_ids, new_scores = self._loop.decode_lexical(
-                grow, tf.gather(sources, rows), of_rows, own_tables
-            )
+            of_lines = Inputs(tf.gather(sources, rows), of_rows, tables=own_tables)
+            new_ids, new_scores = self._graph.search(of_lines)
             ids, scores = _update(ids, scores, rows, new_ids, new_scores, attempt == 0)
             pending = self._stricter(pending, tf.gather(avoid, rows), new_ids, new_scores)
             return pending, ids, scores, attempt + 1

@@ -9,7 +9,7 @@ from typing import Any
 import tensorflow as tf
 
 from t2t_revival.data.vocabulary.text_encoder import PAD
-from t2t_revival.decoding.beams import SearchSettings
+from t2t_revival.decoding.engine import SearchSettings
 from t2t_revival.serving.call_options import OPTIONS, TAG, check_shape, column
 from t2t_revival.serving.lexical.search import PhraseSearch
 from t2t_revival.serving.lexical.texts import split_phrases
