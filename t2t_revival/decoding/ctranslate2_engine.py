@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -27,6 +27,7 @@ from t2t_revival.decoding.ctranslate2_format import (
     format_vocabulary_map,
     write_ctranslate2,
 )
+from t2t_revival.decoding.notes import OnNote
 from t2t_revival.decoding.options import BY_LINE, PRECISIONS, DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
     from t2t_revival.decoding.translations import Translations
     from t2t_revival.model import Transformer
 
-OnNote = Callable[[str], None]
 MEMORY_AS_NEEDED = "TF_FORCE_GPU_ALLOW_GROWTH"  # TensorFlow, which converts, else takes the whole GPU
 MAX_BATCH_SIZE = 32  # sentences that a CPU decodes at once: with 128, int8 and float32 take 10% longer
 GPU, CPU = "cuda", "cpu"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 from t2t_revival.checkpoints.directory import Checkpoint, restore_weights
-from t2t_revival.decoding.ctranslate2_engine import CTranslate2Engine, OnNote
+from t2t_revival.decoding.ctranslate2_engine import CTranslate2Engine
+from t2t_revival.decoding.notes import OnNote
 from t2t_revival.decoding.options import CTRANSLATE2, FLOAT32, INT8, JAX, TENSORFLOW, DecodeHParams
 from t2t_revival.decoding.right_to_left import RightToLeftEngine
 from t2t_revival.errors import T2TError

@@ -7,9 +7,9 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from t2t_revival.decoding.aligner import MAX_CHOOSING, Pair, choose_without_gold
 from t2t_revival.decoding.alignment_heads import FILE_NAME, AlignmentHeads
-from t2t_revival.decoding.resumable import OnNote
+from t2t_revival.decoding.head_search import MAX_CHOOSING, HeadSearch, Pair, choose_without_gold
+from t2t_revival.decoding.notes import OnNote
 from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.problems.problem import DEV, TRAIN
@@ -17,7 +17,6 @@ from t2t_revival.utils.files import check_writable
 
 if TYPE_CHECKING:
     from t2t_revival.data.records import SplitData
-    from t2t_revival.decoding.translator import Translator
     from t2t_revival.problems.problem import Problem
 
 
@@ -50,7 +49,7 @@ class HeadChoice:
         except T2TError as error:
             raise _impossible(folder.path, error) from error
 
-    def make(self, translator: Translator, is_given: bool, on_note: OnNote) -> AlignmentHeads:
+    def make(self, search: HeadSearch, is_given: bool, on_note: OnNote) -> AlignmentHeads:
         """Chooses heads of a model, stores them, and says so in a line.
 
         Those of a checkpoint whose file `is_given` are not stored: it may be an early one.
@@ -62,7 +61,7 @@ class HeadChoice:
         place = f"this run only: {fault}" if fault else str(self.folder.path / FILE_NAME)
         on_note(f"choosing the heads that align words, by {len(self.pairs):,} pairs of dev, for {place}")
         try:
-            choice = choose_without_gold(translator, self.pairs, self.shards)
+            choice = choose_without_gold(search, self.pairs, self.shards)
         except T2TError as error:
             raise _impossible(self.folder.path, error) from error
         if not fault:

@@ -4,41 +4,62 @@ from __future__ import annotations
 
 import warnings
 from contextlib import suppress
-from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 from t2t_revival.checkpoints.directory import Checkpoint, OnDamaged
 from t2t_revival.checkpoints.file import CheckpointNotFoundError, trained_on
-from t2t_revival.checkpoints.selection import NAMES, select_checkpoint, taking_next
+from t2t_revival.checkpoints.selection import select_checkpoint, taking_next
+from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.decoding import engines
 from t2t_revival.decoding.alignment_heads import AlignmentHeads, all_heads
 from t2t_revival.decoding.head_choice import HeadChoice
-from t2t_revival.decoding.options import FLOAT32, INT8, TENSORFLOW, DecodeHParams, check_engine
+from t2t_revival.decoding.notes import OnNote
+from t2t_revival.decoding.options import TENSORFLOW, DecodeHParams, check_engine
 from t2t_revival.decoding.preprocessor import find_problem
-from t2t_revival.decoding.resumable import OnNote
 from t2t_revival.decoding.translations import Translations, data_warning
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.utils.forks import start_computing
 
 if TYPE_CHECKING:
-    from t2t_revival.decoding.translator import Translator
+    from t2t_revival.problems.problem import Problem
+
+
+class LoadedModel(NamedTuple):
+    """What a `Translator` is made of.
+
+    Attributes:
+        model: with the checkpoint's weights.
+        vocabularies: of source and target.
+        options: how to decode.
+        problem: of the training; `None` if it is unknown.
+        translations: of a shortlist; `None` for none.
+        heads: that align words; `None` for none.
+        choice: of heads, which is still to be made; `None` for none.
+        checkpoint: of the weights.
+    """
+
+    model: engines.Model
+    vocabularies: Vocabularies
+    options: DecodeHParams
+    problem: Problem | None
+    translations: Translations | None
+    heads: AlignmentHeads | None
+    choice: HeadChoice | None
+    checkpoint: Checkpoint
 
 
 def load(
-    translator_class: type[Translator],
     folder: ModelFolder,
     checkpoint: str | None,
     decode_hparams: str | DecodeHParams,
     num_parallel_batches: int,
     precision: str,
-    constant_weights: bool,
     on_damaged: OnDamaged | None,
     engine: str,
     on_note: OnNote,
     data_dir: str | Path | None,
-) -> Translator:
+) -> LoadedModel:
     """Loads a trained model; see `Translator.load`."""
     check_engine(engine, precision, num_parallel_batches)
     options = decode_hparams
@@ -70,25 +91,4 @@ def load(
         with suppress(CheckpointNotFoundError):  # replaced after it was loaded
             if note := data_warning(translations, folder.path, trained_on(selected.path)):
                 on_note(note)
-    if choice:
-        plain = replace(options, alignments="", markup="")
-        own: dict[str, Any] = {"problem": problem, "target_vocabulary": vocabularies.targets}
-        is_given = checkpoint not in (None, *NAMES)
-        heads = choice.make(translator_class(model, vocabularies.inputs, plain, **own), is_given, on_note)
-    translator = translator_class(
-        model,
-        vocabularies.inputs,
-        options,
-        num_parallel_batches=num_parallel_batches,
-        constant_weights=constant_weights and precision == FLOAT32,
-        problem=problem,
-        translations=translations,
-        int8=engine == TENSORFLOW and precision == INT8,
-        target_vocabulary=vocabularies.targets,
-        alignment_heads=heads,
-    )
-    translator.checkpoint, translator.find_heads = (
-        selected,
-        partial(AlignmentHeads.find, folder.path, hparams),
-    )
-    return translator
+    return LoadedModel(model, vocabularies, options, problem, translations, heads, choice, selected)

@@ -35,6 +35,9 @@ class Truncation:
         return f"line {self.number}: {self.tokens} tokens, {cut}"
 
 
+OnTruncation = Callable[[Truncation], None]
+
+
 @dataclass(frozen=True)
 class Preprocessor:
     """Converts texts without line ends to ids.
@@ -88,7 +91,7 @@ class Preprocessor:
                     "line, or give --decode_hparams=tag=TAG",
                 )
 
-    def sources(self, inputs: list[str], on_truncation: Callable[[Truncation], None]) -> list[list[int]]:
+    def sources(self, inputs: list[str], on_truncation: OnTruncation) -> list[list[int]]:
         """Returns the ids of preprocessed inputs, each with EOS, truncated to `max_length`.
 
         Raises:

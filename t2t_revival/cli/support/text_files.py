@@ -12,14 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from t2t_revival.cli.support.messages import say
-from t2t_revival.decoding.outputs import (
-    Draw,
-    OrderedOutput,
-    StreamOutput,
-    draw_output,
-    part_file,
-    side_files,
-)
+from t2t_revival.decoding.outputs import Draw, draw_output
+from t2t_revival.decoding.part_file import OutputStream, part_file, side_files
 from t2t_revival.decoding.shards import Shard
 from t2t_revival.errors import T2TError
 from t2t_revival.problems.problem import Problem
@@ -109,11 +103,11 @@ def check_one_standard_input(**files: str | None) -> None:
         raise T2TError(f"{' and '.join(on_stdin)}: only one of them can be the standard input")
 
 
-def output_to(path: Path | None) -> AbstractContextManager[OrderedOutput[Any]]:
-    """Opens a file that survives interruptions (`part_file`), or the standard output, for ordered results."""
+def output_to(path: Path | None) -> AbstractContextManager[OutputStream]:
+    """Opens a file that survives interruptions (`part_file`), or the standard output, for results."""
     if path:
         return part_file(path, say)
-    return nullcontext(StreamOutput(standard_output().buffer, "the standard output"))
+    return nullcontext(OutputStream(standard_output().buffer, "the standard output"))
 
 
 def prompt(

@@ -7,7 +7,7 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from t2t_revival.cli.support.messages import say
-from t2t_revival.decoding.resumable import note_unaligned, note_unmet
+from t2t_revival.decoding.notes import note_unaligned, note_unmet
 from t2t_revival.errors import T2TError
 
 if TYPE_CHECKING:

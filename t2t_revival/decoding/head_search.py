@@ -1,26 +1,21 @@
-"""Word alignments of given pairs, and the choice of the heads that align best."""
+"""The choice of the attention heads that align words best."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from t2t_revival.data.tags import symbol
-from t2t_revival.data.vocabulary.sentencepiece import EOS
-from t2t_revival.data.word_alignment import Alignment, ErrorCounts, Link, words_of
+from t2t_revival.data.word_alignment import Alignment, ErrorCounts, words_of
 from t2t_revival.decoding.alignment_heads import AlignmentHeads
-from t2t_revival.decoding.batching import DecodingProgress
-from t2t_revival.decoding.detailer import Hypothesis
-from t2t_revival.decoding.preprocessor import LINE_ENDS, Preprocessor, pad
-from t2t_revival.decoding.resumable import OnNote, ignore_note
+from t2t_revival.decoding.batching import OnProgress
+from t2t_revival.decoding.detailer import encode_pairs
+from t2t_revival.decoding.preprocessor import Preprocessor, pad
 from t2t_revival.errors import T2TError
-from t2t_revival.utils.blank import is_blank
-from t2t_revival.utils.texts import pairs_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,86 +23,27 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from t2t_revival.data.records import SplitData
-    from t2t_revival.decoding.details import Details
-    from t2t_revival.decoding.translator import Translator
+    from t2t_revival.model import Transformer
 
-OnProgress = Callable[[DecodingProgress], None]
 MAX_CHOOSING = 500  # pairs by which heads are chosen
 MAX_LEARNING = 200_000  # pairs from which translations of pieces are learned
 SHARES = (1.0, 0.7, 0.5, 0.35)  # tried where there is a gold alignment
 Pair = tuple[str, str]
 
 
-def align(
-    translator: Translator,
-    pairs: Sequence[Pair],
-    on_progress: OnProgress | None = None,
-    on_note: OnNote = ignore_note,
-) -> list[list[Link]]:
-    """Aligns the words of sources and targets, by one pass of the model, teacher-forced.
+@dataclass(frozen=True)
+class HeadSearch:
+    """What heads are chosen with.
 
-    Args:
-        translator: loaded with `alignments=pharaoh`.
-        pairs: of texts; one with an empty side has no links.
-        on_progress: called after each batch.
-        on_note: called with a line for people for each source that is too long, and cut.
-
-    Raises:
-        T2TError: a pair is not of strings, a text is no valid Unicode, or there is not enough memory.
+    Attributes:
+        model: of the heads.
+        preprocessor: of the model.
+        map_batches: see `Translator.map_batches`.
     """
-    pairs = pairs_of(pairs)
-    encoded = encode(translator, pairs, on_note)
-    found: list[list[Link]] = [[] for _ in pairs]
-    numbers = [
-        number for number, one in enumerate(encoded) if not (is_blank(one.source) or is_blank(one.text))
-    ]
 
-    def links(batch: list[int]) -> list[list[Link]]:
-        details = translator.detailer([encoded[numbers[index]] for index in batch])
-        return [[*one.links] for one in details]
-
-    lengths = [max(len(encoded[number].source_ids), len(encoded[number].ids)) for number in numbers]
-    aligned = translator.map_batches(links, lengths, translator.options.batch_size, on_progress)
-    for index, number in enumerate(numbers):
-        found[number] = aligned[index]
-    return found
-
-
-def encode(translator: Translator, pairs: Sequence[Pair], on_note: OnNote = ignore_note) -> list[Hypothesis]:
-    """Encodes pairs; sources are truncated to the model's `max_length`, which is noted.
-
-    Raises:
-        T2TError: a text is no valid Unicode.
-    """
-    options, vocabularies = translator.options, translator.vocabularies
-    preprocessor = Preprocessor(vocabularies, translator.problem, options, translator.max_length)
-    sources, targets = ([pair[side].translate(LINE_ENDS) for pair in pairs] for side in (0, 1))
-    source_ids = preprocessor.sources(
-        preprocessor.preprocess(sources), lambda truncation: on_note(f"warning: {truncation}")
-    )
-    target_ids = preprocessor.encode(targets, vocabularies.targets)
-    tag = symbol(options.tag)
-    columns = zip(sources, source_ids, targets, target_ids, strict=True)
-    return [Hypothesis(source, tag, ids, target, [*out, EOS]) for source, ids, target, out in columns]
-
-
-def aligned(translator: Translator, pairs: Sequence[Pair], tag: str) -> list[Details]:
-    """Returns the details of outputs with the links by which terms are checked.
-
-    Args:
-        translator: of a model with alignment heads.
-        pairs: the model's inputs without their tags, and its outputs.
-        tag: before each input, with its space; "" for none.
-    """
-    assert translator.term_detailer
-    vocabularies = translator.vocabularies
-    preprocessor = Preprocessor(vocabularies, None, translator.options, translator.max_length)
-    sources = preprocessor.sources([tag + source for source, _ in pairs], lambda truncation: None)
-    targets = preprocessor.encode([target for _, target in pairs], vocabularies.targets)
-    rows = zip(pairs, sources, targets, strict=True)
-    return translator.term_detailer(
-        [Hypothesis(source, tag, ids, target, [*out, EOS]) for (source, target), ids, out in rows]
-    )
+    model: Transformer
+    preprocessor: Preprocessor
+    map_batches: Callable[..., Iterable[Any]]
 
 
 class Choice(NamedTuple):
@@ -134,7 +70,7 @@ class Choice(NamedTuple):
 
 
 def choose_heads(
-    translator: Translator,
+    search: HeadSearch,
     pairs: Sequence[Pair],
     gold: Sequence[Alignment],
     on_progress: OnProgress | None = None,
@@ -143,7 +79,7 @@ def choose_heads(
     """Chooses the head of the decoder, or the layer with the mean of its heads, that aligns pairs best.
 
     Args:
-        translator: the model.
+        search: of the model.
         pairs: of dev.
         gold: their alignments.
         on_progress: called after each batch.
@@ -155,38 +91,38 @@ def choose_heads(
     """
     if not any(one.sure for one in gold):
         raise T2TError("there are no links to choose heads by: give --gold=FILE with some")
-    hparams = translator.model.hparams
+    hparams = search.model.hparams
     layers = range(1, hparams.decoder_layers + 1)
     each = [(head,) for head in range(1, hparams.num_heads + 1)]
     groups = [*each, tuple(range(1, hparams.num_heads + 1))]
     candidates = [AlignmentHeads(*one) for one in product(layers, groups, (False, True))]
     candidates[0].check(hparams)
-    counts = _count(translator, pairs, gold, candidates, on_progress)
+    counts = _count(search, pairs, gold, candidates, on_progress)
     by_recall = max(candidates, key=lambda one: counts[one].recall)
     if not all_sure:
         return Choice(by_recall, 1 - counts[by_recall].recall)
     best = min(candidates, key=lambda one: counts[one].error_rate)
     rules = [replace(best, share=share, null=null) for share, null in product(SHARES, (False, True))]
-    counts = _count(translator, pairs, gold, rules, on_progress)
+    counts = _count(search, pairs, gold, rules, on_progress)
     chosen = min(rules, key=lambda one: counts[one].error_rate)
     return Choice(chosen, counts[chosen].error_rate)
 
 
 def _count(
-    translator: Translator,
+    search: HeadSearch,
     pairs: Sequence[Pair],
     gold: Sequence[Alignment],
     candidates: Sequence[AlignmentHeads],
     on_progress: OnProgress | None,
 ) -> dict[AlignmentHeads, ErrorCounts]:
     """Counts what each candidate finds in all pairs."""
-    encoded, vocabularies = encode(translator, pairs), translator.vocabularies
+    encoded, vocabularies = encode_pairs(search.preprocessor, pairs), search.preprocessor.vocabularies
     counts: dict[AlignmentHeads, ErrorCounts] = defaultdict(ErrorCounts)
 
     def count(batch: list[int]) -> list[None]:
         own = [encoded[index] for index in batch]
         inputs = {"inputs": pad([one.source_ids for one in own]), "targets": pad([one.ids for one in own])}
-        attention = np.asarray(translator.model.attention_weights(inputs).encoder_decoder, np.float32)
+        attention = np.asarray(search.model.attention_weights(inputs).encoder_decoder, np.float32)
         for weights, index, one in zip(attention, batch, own, strict=True):
             source_words = words_of(vocabularies.inputs, one.source_ids[:-1], one.tag + one.source)
             target_words = words_of(vocabularies.targets, one.ids[:-1], one.text)
@@ -199,12 +135,13 @@ def _count(
         return [None] * len(batch)
 
     lengths = [max(len(one.source_ids), len(one.ids)) for one in encoded]
-    translator.map_batches(count, lengths, translator.options.batch_size, on_progress)
+    for _ in search.map_batches(count, lengths, search.preprocessor.options.batch_size, on_progress):
+        pass
     return counts
 
 
 def choose_without_gold(
-    translator: Translator,
+    search: HeadSearch,
     pairs: Sequence[Pair],
     shards: SplitData,
     on_iteration: Callable[[int, int], None] = lambda done, total: None,
@@ -213,7 +150,7 @@ def choose_without_gold(
     """Chooses heads as `choose_heads`, by `lexical_alignments` that are learned from the training pairs.
 
     Args:
-        translator: the model.
+        search: of the model.
         pairs: of dev.
         shards: of train.
         on_iteration: called with the number of iterations of learning that are done, and of all.
@@ -225,29 +162,27 @@ def choose_without_gold(
     from t2t_revival.data.examples import read_pairs
     from t2t_revival.data.lexicon import translation_probabilities
 
-    vocabularies = translator.vocabularies
+    vocabularies = search.preprocessor.vocabularies
     sizes = vocabularies.inputs.size, on_iteration, vocabularies.target_size
     table = translation_probabilities(read_pairs(shards, MAX_LEARNING), *sizes)
-    gold = list(lexical_alignments(translator, pairs, table))
-    return choose_heads(translator, pairs, gold, on_progress, all_sure=False)
+    gold = list(lexical_alignments(search, pairs, table))
+    return choose_heads(search, pairs, gold, on_progress, all_sure=False)
 
 
-def lexical_alignments(
-    translator: Translator, pairs: Sequence[Pair], table: csr_array
-) -> Iterator[Alignment]:
+def lexical_alignments(search: HeadSearch, pairs: Sequence[Pair], table: csr_array) -> Iterator[Alignment]:
     """Yields links of words whose pieces are each other's most probable translation in their pair.
 
     They are few and mostly right: enough to choose heads by, not to measure them.
 
     Args:
-        translator: of whose vocabularies the pieces are.
+        search: of whose vocabularies the pieces are.
         pairs: of texts.
         table: as `translation_probabilities` returns it.
     """
-    for one in encode(translator, pairs):
+    for one in encode_pairs(search.preprocessor, pairs):
         source, target = one.source_ids[:-1], one.ids[:-1]
-        source_words = words_of(translator.vocabularies.inputs, source, one.tag + one.source)
-        target_words = words_of(translator.vocabularies.targets, target, one.text)
+        source_words = words_of(search.preprocessor.vocabularies.inputs, source, one.tag + one.source)
+        target_words = words_of(search.preprocessor.vocabularies.targets, target, one.text)
         links = set()
         if source_words and target_words:
             probabilities = table[source][:, target].toarray()
