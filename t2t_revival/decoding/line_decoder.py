@@ -9,7 +9,9 @@ from typing import NamedTuple
 import numpy as np
 
 from t2t_revival.decoding.constrained_lines import ConstrainedLines, Hypotheses
+from t2t_revival.decoding.engines import Engine
 from t2t_revival.decoding.lexical_constraints import LineConstraints
+from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.outputs import Translation
 from t2t_revival.decoding.postprocessor import Decoded, Postprocessor
 from t2t_revival.decoding.preprocessor import pad
@@ -113,3 +115,19 @@ class LineDecoder:
         if aligning.options.details:
             return {**checked}
         return {index: [replace(one, details=None) for one in outputs] for index, outputs in checked.items()}
+
+
+def search_of(engine: Engine, options: DecodeHParams) -> Search:
+    """Returns the search of an engine, or its sampler where the options ask for samples."""
+
+    def search(
+        rows: np.ndarray, numbers: list[int], n: int, prefixes: np.ndarray | None
+    ) -> tuple[list[list[list[int]]], list[list[float]]]:
+        settings = options.alpha, options.extra_length, n, prefixes
+        if options.samples:
+            ids, scores = engine.sampler(rows, numbers, options.random_seed, *settings)
+        else:
+            ids, scores = engine.search(rows, options.candidates_of(options.beam_size), *settings)
+        return np.asarray(ids).tolist(), np.asarray(scores).tolist()
+
+    return search

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from t2t_revival.data.tags import leading_tag
 from t2t_revival.decoding.outputs import Translation
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.blank import is_blank
+
+if TYPE_CHECKING:
+    from t2t_revival.data.vocabulary.text_encoder import TextEncoder
+    from t2t_revival.problems.problem import Problem
 
 NOT_INSTALLED = "split_sentences needs the package sentencex: pip install sentencex"
 LETTER = re.compile(r"[^\W\d_]")
@@ -85,6 +89,18 @@ def split(line: str, language: str, tags: Sequence[str] = (), fits: Fits = lambd
     tag = leading_tag(line, tags)
     sentences = _sentences(line[len(tag) :], language)
     return _paragraph(tag, (part for one in sentences for part in _cut(one, lambda t: fits(tag + t), PARTS)))
+
+
+def split_inputs(
+    texts: Sequence[str], vocabulary: TextEncoder, problem: Problem | None, max_length: int
+) -> list[Paragraph]:
+    """Cuts a model's inputs, tags included, into sentences of at most `max_length` tokens, EOS included."""
+    language = (problem.source_lang if problem else "") or "en"
+
+    def fits(text: str) -> bool:
+        return len(vocabulary.encode_batch([text])[0]) < max_length
+
+    return [split(text, language, vocabulary.tags, fits) for text in texts]
 
 
 def halve(text: str, tags: Sequence[str] = ()) -> Paragraph:

@@ -11,7 +11,7 @@ from functools import cached_property, partial
 from itertools import accumulate, chain, islice
 from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
@@ -29,14 +29,14 @@ from t2t_revival.decoding.detailer import Detailer, encode_pairs
 from t2t_revival.decoding.engines import Model
 from t2t_revival.decoding.head_search import HeadSearch
 from t2t_revival.decoding.lexical_constraints import constraints_of
-from t2t_revival.decoding.line_decoder import Inputs, LineDecoder
+from t2t_revival.decoding.line_decoder import Inputs, LineDecoder, search_of
 from t2t_revival.decoding.loading import load
 from t2t_revival.decoding.markup.translation import MarkedLine, with_markup
 from t2t_revival.decoding.model_tags import check_tag, known_tags
 from t2t_revival.decoding.notes import NO_HEADS, OF_ENSEMBLE, OnNote, ignore_note, unchecked
 from t2t_revival.decoding.options import FLOAT32, INT8, TENSORFLOW, DecodeHParams
 from t2t_revival.decoding.outputs import Score, Translation
-from t2t_revival.decoding.paragraphs import Paragraph, join_outputs, split
+from t2t_revival.decoding.paragraphs import join_outputs, split_inputs
 from t2t_revival.decoding.postprocessor import Decoded, Postprocessor
 from t2t_revival.decoding.preprocessor import (
     LINE_ENDS,
@@ -121,7 +121,7 @@ class Translator:
         settings = self.options, constant_weights, translations, int8
         engine = engines.engine_of(model, self.vocabularies.targets, *settings, alignment_heads)
         self.constraint, self._out_of_memory = engine.constraint, engine.out_of_memory
-        self._search, self._sampler, self._scorer = engine.search, engine.sampler, engine.scorer
+        self._search, self._scorer = engine.search, engine.scorer
         self.detailer = Detailer(engine.annotate, self.vocabularies, alignment_heads)
         detailer = self.detailer if self.options.details else None
         coverage = engine.attend and CoveragePenalty(engine.attend, self.options.coverage_penalty)
@@ -298,7 +298,7 @@ class Translator:
         ends: Sequence[int] = range(1, len(texts) + 1)  # of lines, in inputs
         if self.options.split_sentences:
             preprocessor.check_single("split_sentences", texts, prefixes, n)
-            paragraphs = self._split(texts)
+            paragraphs = split_inputs(texts, self.vocabularies.inputs, self.problem, self.max_length)
             parts = [paragraph.texts or [""] for paragraph in paragraphs]
             ends, texts = [*accumulate(map(len, parts))], [*chain.from_iterable(parts)]
         cut: dict[int, Truncation] = {}
@@ -313,7 +313,8 @@ class Translator:
         detailer = self.term_detailer if check.lines else None  # made here, before threads decode
         aligning = replace(self._postprocessor, detailer=detailer) if detailer else None
         inputs = Inputs(texts, ids, prefix_ids, 1 if paragraphs else first_line, cut.keys())
-        decode = LineDecoder(inputs, bound, self._decode, self._postprocessor, n, check, aligning)
+        search = search_of(self._engine, self.options)
+        decode = LineDecoder(inputs, bound, search, self._postprocessor, n, check, aligning)
 
         def show(progress: DecodingProgress) -> None:
             if on_progress:
@@ -336,16 +337,6 @@ class Translator:
                 yield range(first, end), [[one] for one in best] if paragraphs or marked else outputs
 
         return without(skip, windows())
-
-    def _split(self, texts: Sequence[str]) -> list[Paragraph]:
-        """Cuts inputs into sentences that are no longer than `max_length`."""
-        vocabulary = self.vocabularies.inputs
-        language = (self.problem.source_lang if self.problem else "") or "en"
-
-        def fits(text: str) -> bool:
-            return len(vocabulary.encode_batch([text])[0]) < self.max_length
-
-        return [split(text, language, vocabulary.tags, fits) for text in texts]
 
     def encode(self, line: str, is_output: bool = False) -> list[int]:
         """Returns the ids of a line, or of an output, with EOS, not truncated; line ends count as spaces.
@@ -508,18 +499,6 @@ class Translator:
             return None
         annotate = engines.annotator_of(self._engine, self.term_heads)
         return Detailer(annotate, self.vocabularies, self.term_heads)
-
-    def _decode(
-        self, rows: np.ndarray, numbers: list[int], n: int, prefixes: np.ndarray | None
-    ) -> tuple[list[list[list[int]]], list[list[float]]]:
-        """Returns ids, [batch, n, length], and scores, [batch, n]."""
-        options = self.options
-        settings = options.alpha, options.extra_length, n, prefixes
-        if options.samples:
-            ids, scores = self._sampler(rows, numbers, options.random_seed, *settings)
-        else:
-            ids, scores = self._search(rows, options.candidates_of(options.beam_size), *settings)
-        return np.asarray(ids).tolist(), np.asarray(scores).tolist()
 
 
 def _warn(truncation: Truncation) -> None:
