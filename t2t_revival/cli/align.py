@@ -29,7 +29,7 @@ from t2t_revival.data.word_alignment import (
     parse_pharaoh,
 )
 from t2t_revival.decoding.alignment_heads import all_heads
-from t2t_revival.decoding.head_search import MAX_CHOOSING, choose_heads, choose_without_gold
+from t2t_revival.decoding.head_choice import MAX_CHOOSING, choose_heads, choose_without_gold
 from t2t_revival.decoding.options import PHARAOH
 from t2t_revival.decoding.outputs import to_bytes
 from t2t_revival.decoding.resumable import naming, origin_of

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class LoadedModel(NamedTuple):
-    """What a `Translator` is made of.
+    """A trained model, of which a `Translator` is made.
 
     Attributes:
         model: with the checkpoint's weights.

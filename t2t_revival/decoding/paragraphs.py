@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from t2t_revival.data.tags import leading_tag
@@ -72,6 +73,12 @@ def join_outputs(paragraph: Paragraph, parts: Sequence[Translation]) -> Translat
         any(part.repaired for part in parts),
         any(part.truncated for part in parts),
     )
+
+
+def join_all(paragraphs: Sequence[Paragraph], outputs: Iterable[Translation]) -> list[Translation]:
+    """Returns the outputs of lines, given those of all their segments, and one for each blank line."""
+    left = iter(outputs)
+    return [join_outputs(one, [*islice(left, len(one.segments) or 1)]) for one in paragraphs]
 
 
 def split(line: str, language: str, tags: Sequence[str] = (), fits: Fits = lambda _: True) -> Paragraph:

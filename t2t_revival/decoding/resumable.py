@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from t2t_revival.decoding.batching import DecodingProgress, OnProgress
 from t2t_revival.decoding.json_outputs import json_line, links_of, score_line
 from t2t_revival.decoding.markup.plain import describe_faults
-from t2t_revival.decoding.nearest import nearest
+from t2t_revival.decoding.minimum_bayes_risk import nearest
 from t2t_revival.decoding.notes import (
     OnNote,
     ignore_note,

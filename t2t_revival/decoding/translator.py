@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 import warnings
 from bisect import bisect_right
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from itertools import accumulate, chain, islice
+from itertools import accumulate, chain
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -27,16 +27,15 @@ from t2t_revival.decoding.constrained_lines import constrained_lines
 from t2t_revival.decoding.coverage import CoveragePenalty
 from t2t_revival.decoding.detailer import Detailer, encode_pairs
 from t2t_revival.decoding.engines import Model
-from t2t_revival.decoding.head_search import HeadSearch
+from t2t_revival.decoding.head_choice import HeadSearch
 from t2t_revival.decoding.lexical_constraints import constraints_of
 from t2t_revival.decoding.line_decoder import Inputs, LineDecoder, search_of
 from t2t_revival.decoding.loading import load
 from t2t_revival.decoding.markup.translation import MarkedLine, with_markup
-from t2t_revival.decoding.model_tags import check_tag, known_tags
 from t2t_revival.decoding.notes import NO_HEADS, OF_ENSEMBLE, OnNote, ignore_note, unchecked
 from t2t_revival.decoding.options import FLOAT32, INT8, TENSORFLOW, DecodeHParams
 from t2t_revival.decoding.outputs import Score, Translation
-from t2t_revival.decoding.paragraphs import join_outputs, split_inputs
+from t2t_revival.decoding.paragraphs import join_all, split_inputs
 from t2t_revival.decoding.postprocessor import Decoded, Postprocessor
 from t2t_revival.decoding.preprocessor import (
     LINE_ENDS,
@@ -44,6 +43,8 @@ from t2t_revival.decoding.preprocessor import (
     Preprocessor,
     Truncation,
     check_constrainable,
+    check_tag,
+    known_tags,
     pad,
 )
 from t2t_revival.decoding.term_check import TermCheck
@@ -323,15 +324,12 @@ class Translator:
         def windows() -> Iterator[tuple[range, list[list[Translation]]]]:
             lengths, batch_size = [*map(len, ids)], self.options.tokens_at_once
             known = ends[skip - 1] if skip else 0
-            for window, outputs in self.map_batches(decode, lengths, batch_size, show, set(ends), known):
+            how: dict[str, Any] = {"on_progress": show, "ends": set(ends), "skip": known}
+            for window, outputs in self.map_batches(decode, lengths, batch_size, **how):
                 first, end = (bisect_right(ends, index) for index in (window.start, window.stop))
                 best = [one[0] for one in outputs]
                 if paragraphs:
-                    left = iter(best)
-                    best = [
-                        join_outputs(one, [*islice(left, len(one.segments) or 1)])
-                        for one in paragraphs[first:end]
-                    ]
+                    best = join_all(paragraphs[first:end], best)
                 if marked:
                     best = with_markup(marked[first:end], best, self.align)
                 yield range(first, end), [[one] for one in best] if paragraphs or marked else outputs
@@ -410,7 +408,9 @@ class Translator:
             return [Score(value, len(targets[index])) for index, value in zip(batch, log_probs, strict=True)]
 
         lengths = [max(map(len, pair)) for pair in zip(sources, targets, strict=True)]
-        windows = self.map_batches(score, lengths, self.options.batch_size, on_progress, skip=skip)
+        windows = self.map_batches(
+            score, lengths, self.options.batch_size, on_progress=on_progress, skip=skip
+        )
         return without(skip, windows)
 
     def align(
@@ -441,27 +441,22 @@ class Translator:
             return [*found.values()]
 
         lengths = [max(len(one.source_ids), len(one.ids)) for one in encoded]
-        windows = self.map_batches(links, lengths, self.options.batch_size, on_progress, skip=skip)
+        windows = self.map_batches(
+            links, lengths, self.options.batch_size, on_progress=on_progress, skip=skip
+        )
         return without(skip, windows)
 
     def map_batches(
-        self,
-        function: Callable[[list[int]], list[Result]],
-        lengths: list[int],
-        batch_size: int,
-        on_progress: OnProgress | None = None,
-        ends: Container[int] | None = None,
-        skip: int = 0,
+        self, function: Callable[[list[int]], list[Result]], lengths: list[int], batch_size: int, **how: Any
     ) -> Iterator[tuple[range, list[Result]]]:
-        """Calls `batching.map_batches`.
+        """Calls `batching.map_batches`, which has more arguments.
 
         Raises:
             T2TError: memory is short, or this process was forked after the model was loaded.
         """
         check_not_forked(self._process)
-        settings = self.num_parallel_batches, on_progress, ends, skip
         try:
-            yield from map_batches(function, lengths, batch_size, *settings)
+            yield from map_batches(function, lengths, batch_size, self.num_parallel_batches, **how)
         except self._out_of_memory as error:
             width = "candidates" if self.options.mbr else "beam_size"
             raise T2TError(
@@ -475,7 +470,7 @@ class Translator:
 
     @property
     def head_search(self) -> HeadSearch:
-        """What alignment heads are chosen with."""
+        """The choice of alignment heads for this model."""
         return HeadSearch(self.model, self.preprocessor(), self.map_batches)
 
     @cached_property

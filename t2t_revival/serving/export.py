@@ -20,8 +20,8 @@ from t2t_revival.decoding.ctranslate2_format import (
     write_ctranslate2,
 )
 from t2t_revival.decoding.lexical_constraints import LineConstraints
-from t2t_revival.decoding.model_tags import known_tags
 from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.preprocessor import known_tags
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.export_origin import save_origin
 from t2t_revival.serving.litert import write_litert

@@ -15,8 +15,8 @@ from t2t_revival.decoding.capabilities import SAVED_MODEL, check_held
 from t2t_revival.decoding.decoding_loop import DecodingLoop
 from t2t_revival.decoding.guards import Guards
 from t2t_revival.decoding.int8 import MAX_FACTOR, Int8Weights, check_int8_products
-from t2t_revival.decoding.model_tags import known_tags
 from t2t_revival.decoding.options import MIN_EXTRA_LENGTH_OF_TREE, MIXED_BFLOAT16
+from t2t_revival.decoding.preprocessor import known_tags
 from t2t_revival.decoding.sampling import Sampler
 from t2t_revival.decoding.shortlist import shortlist_of
 from t2t_revival.errors import T2TError

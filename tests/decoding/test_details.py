@@ -11,7 +11,7 @@ from t2t_revival.data.vocabulary.sentencepiece import EOS
 from t2t_revival.data.word_alignment import Alignment, words_of
 from t2t_revival.decoding.alignment_heads import AlignmentHeads
 from t2t_revival.decoding.detailer import encode_pairs
-from t2t_revival.decoding.head_search import choose_heads, lexical_alignments
+from t2t_revival.decoding.head_choice import choose_heads, lexical_alignments
 from t2t_revival.errors import LineError
 from tests.support.tiny_models import TINY, log_softmax, logits_of
 
