@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import sys
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -29,6 +29,7 @@ from t2t_revival.decoding.ctranslate2_format import (
     format_vocabulary_map,
 )
 from t2t_revival.decoding.engine import Annotations, Engine, EngineConfig, Inputs
+from t2t_revival.decoding.notes import OnNote
 from t2t_revival.decoding.options import CTRANSLATE2, PRECISIONS, DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from t2t_revival.data.vocabulary import TextEncoder
     from t2t_revival.decoding.translations import Translations
 
-OnNote = Callable[[str], None]
 MAX_BATCH_SIZE = 32  # sentences that a CPU decodes at once: with 128, int8 and float32 take 10% longer
 GPU, CPU = "cuda", "cpu"
 UNSUPPORTED = "CTranslate2 does not support {}: use --engine=tensorflow"

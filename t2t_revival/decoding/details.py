@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from t2t_revival.data.vocabulary.spans import Span, split_words
 from t2t_revival.data.word_alignment import Link
@@ -61,20 +61,6 @@ class Details:
     words: tuple[Word, ...]
     tokens: tuple[Token, ...]
     links: tuple[Link, ...]
-
-    @classmethod
-    def from_json(cls, fields: dict[str, Any]) -> Details:
-        """Converts from the JSON values that `dataclasses.asdict` makes of details."""
-        tokens = (
-            Token(piece, log_prob, word, tuple(Alternative(*other) for other in alternatives))
-            for piece, log_prob, word, alternatives in fields["tokens"]
-        )
-        return cls(
-            tuple(Span(*span) for span in fields["source_words"]),
-            tuple(Word(*word) for word in fields["words"]),
-            tuple(tokens),
-            tuple((source, target) for source, target in fields["links"]),
-        )
 
 
 class Scored(NamedTuple):

@@ -6,8 +6,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from t2t_revival.checkpoints.directory import Checkpoint
-from t2t_revival.decoding.ctranslate2_engine import CTranslate2Model, OnNote
+from t2t_revival.decoding.ctranslate2_engine import CTranslate2Model
 from t2t_revival.decoding.engine import Engine, EngineConfig, load_transformer
+from t2t_revival.decoding.notes import OnNote
 from t2t_revival.decoding.options import CTRANSLATE2, FLOAT32, INT8, JAX, TENSORFLOW, DecodeHParams
 from t2t_revival.decoding.right_to_left import RightToLeftEngine
 from t2t_revival.hparams import HParams

@@ -3,33 +3,52 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from t2t_revival.checkpoints.directory import Checkpoint, OnDamaged
 from t2t_revival.checkpoints.file import CheckpointNotFoundError, trained_on
-from t2t_revival.checkpoints.selection import NAMES, select_checkpoint, taking_next
+from t2t_revival.checkpoints.selection import select_checkpoint, taking_next
 from t2t_revival.decoding import engines
 from t2t_revival.decoding.alignment_heads import AlignmentHeads, all_heads
 from t2t_revival.decoding.engine import EngineConfig
 from t2t_revival.decoding.head_choice import HeadChoice
+from t2t_revival.decoding.notes import OnNote
 from t2t_revival.decoding.options import CTRANSLATE2, PHARAOH, TENSORFLOW, DecodeHParams
 from t2t_revival.decoding.preprocessor import find_problem
-from t2t_revival.decoding.resumable import OnNote
 from t2t_revival.decoding.translations import Translations, data_warning
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.utils import keras_config, native_log
 from t2t_revival.utils.forks import start_computing
 
 if TYPE_CHECKING:
-    from t2t_revival.decoding.translator import Translator
+    from t2t_revival.problems.problem import Problem
+
+
+class LoadedModel(NamedTuple):
+    """A trained model, of which a `Translator` is made.
+
+    Attributes:
+        model: with the checkpoint's weights.
+        options: how to decode.
+        problem: of the training; `None` if it is unknown.
+        translations: of a shortlist; `None` for none.
+        heads: that align words; `None` for none.
+        checkpoint: of the weights.
+    """
+
+    model: engines.Model
+    options: DecodeHParams
+    problem: Problem | None
+    translations: Translations | None
+    heads: AlignmentHeads | None
+    checkpoint: Checkpoint
 
 
 def load(
-    translator_class: type[Translator],
     folder: ModelFolder,
     checkpoint: str | None,
     decode_hparams: str | DecodeHParams,
@@ -37,8 +56,9 @@ def load(
     on_damaged: OnDamaged | None,
     on_note: OnNote,
     data_dir: str | Path | None,
-) -> Translator:
-    """Loads a trained model; see `Translator.load`."""
+    choose: Callable[[engines.Model, DecodeHParams, Problem | None, HeadChoice], AlignmentHeads],
+) -> LoadedModel:
+    """Loads a trained model; see `Translator.load`. `choose` makes a choice of alignment heads."""
     options = decode_hparams
     if not isinstance(options, DecodeHParams):
         options = DecodeHParams.parse(options, folder.run.decode_hparams)
@@ -56,17 +76,9 @@ def load(
     if choice and config.name == CTRANSLATE2:
         with native_log.quiet():
             keras_config.import_keras()
-        on_tensorflow = load(
-            translator_class,
-            folder,
-            checkpoint,
-            replace(options, alignments=PHARAOH, markup=""),
-            EngineConfig(),
-            on_damaged,
-            on_note,
-            data_dir,
-        )
-        heads, choice = on_tensorflow.detailer.heads, None
+        aligning = replace(options, alignments=PHARAOH, markup="")
+        own = EngineConfig(), on_damaged, on_note, data_dir, choose
+        heads, choice = load(folder, checkpoint, aligning, *own).heads, None
     if config.name == TENSORFLOW:
         start_computing()
 
@@ -83,21 +95,5 @@ def load(
             if note := data_warning(translations, folder.path, trained_on(selected.path)):
                 on_note(note)
     if choice:
-        plain = replace(options, alignments="", markup="")
-        is_given = checkpoint not in (None, *NAMES)
-        loaded = translator_class(
-            model, vocabularies.inputs, plain, problem=problem, target_vocabulary=vocabularies.targets
-        )
-        heads = choice.make(loaded, is_given, on_note)
-    translator = translator_class(
-        model,
-        vocabularies.inputs,
-        options,
-        config=config,
-        problem=problem,
-        target_vocabulary=vocabularies.targets,
-        alignment_heads=heads,
-    )
-    translator.checkpoint, translator.translations = selected, translations
-    translator.find_heads = partial(AlignmentHeads.find, folder.path, hparams)
-    return translator
+        heads = choose(model, options, problem, choice)
+    return LoadedModel(model, options, problem, translations, heads, selected)

@@ -16,8 +16,8 @@ from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
 from t2t_revival.decoding.capabilities import CTRANSLATE2_FORMAT
 from t2t_revival.decoding.ctranslate2_format import check_convertible, write_ctranslate2
 from t2t_revival.decoding.lexical_constraints import LineConstraints
-from t2t_revival.decoding.model_tags import known_tags
 from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.preprocessor import known_tags
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.export_origin import save_origin
 from t2t_revival.serving.litert import write_litert

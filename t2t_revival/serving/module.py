@@ -14,8 +14,8 @@ from t2t_revival.decoding.beams import NEG_INF, Results, search_settings
 from t2t_revival.decoding.capabilities import SAVED_MODEL, check_held
 from t2t_revival.decoding.engine import Inputs, SearchSettings
 from t2t_revival.decoding.int8 import Int8Weights
-from t2t_revival.decoding.model_tags import known_tags
 from t2t_revival.decoding.options import MIN_EXTRA_LENGTH_OF_TREE, MIXED_BFLOAT16
+from t2t_revival.decoding.preprocessor import known_tags
 from t2t_revival.decoding.sampling import draws_in_graph
 from t2t_revival.decoding.search_graph import SearchGraph, Weights
 from t2t_revival.errors import T2TError

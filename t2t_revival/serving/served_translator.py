@@ -5,14 +5,14 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from t2t_revival.data.tags import tagged
 from t2t_revival.decoding.options import GUARDS, DecodeHParams
 from t2t_revival.decoding.outputs import Translation
-from t2t_revival.decoding.paragraphs import Paragraph, halve, leading_tags, split
+from t2t_revival.decoding.paragraphs import halve, join_outputs, leading_tags, split
 from t2t_revival.decoding.resumable import digest
 from t2t_revival.errors import T2TError
 from t2t_revival.serving import client
@@ -22,7 +22,6 @@ from t2t_revival.utils.texts import texts_of
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.lexical_constraints import LineConstraints
-    from t2t_revival.decoding.outputs import OrderedOutput, ResultFormat
     from t2t_revival.problems.problem import Problem
 
 # Settings that a request may have.
@@ -144,7 +143,7 @@ class ServedTranslator:
         paragraphs = [split(line, options.language, tags) for line in lines]
         texts = [text for paragraph in paragraphs for text in paragraph.texts]
         outputs = iter(self._best(texts, tags, batch_size))
-        return [[_joined(one, [next(outputs) for _ in one.segments])] for one in paragraphs]
+        return [[join_outputs(one, [next(outputs) for _ in one.segments])] for one in paragraphs]
 
     def _best(self, texts: Sequence[str], tags: Sequence[str], batch_size: int) -> list[Translation]:
         """Returns the best output of each text; one that is too long is translated in parts."""
@@ -154,7 +153,7 @@ class ServedTranslator:
         for place, text in enumerate(texts):
             parts = halve(text, tags) if best[place].truncated else None
             if parts and len(parts.segments) > 1:
-                best[place] = _joined(parts, self._best(parts.texts, tags, batch_size))
+                best[place] = join_outputs(parts, self._best(parts.texts, tags, batch_size))
         return best
 
     def _constrained(
@@ -224,48 +223,27 @@ class ServedTranslator:
             for line, outputs in zip(lines, results, strict=True)
         ]
 
-    def translate_lines(
+    def iterate(
         self,
-        lines: list[str],
-        model_name: str | None,
+        lines: Sequence[str],
         batch_size: int,
-        output: OrderedOutput[list[Translation]],
-        form: ResultFormat[list[Translation]],
         filled: bool = False,
-        on_progress: Callable[[int, int], None] | None = None,
-        constraints: Sequence[LineConstraints] | None = None,
-    ) -> list[Translation]:
-        """Translates lines by requests of `batch_size`; returns the best output of each.
+        constraints: Sequence[LineConstraints | None] | None = None,
+        skip: int = 0,
+    ) -> Iterator[list[Translation]]:
+        """Yields the outputs of each line, by requests of `batch_size`.
 
         Args:
             lines: any text.
-            model_name: the model's name at the server.
             batch_size: lines of one request.
-            output: receives the outputs of each request; returns those of an interrupted run.
-            form: forms of a line's outputs.
             filled: see `client.query`.
-            on_progress: called at the start and after each request, with the lines done and all lines.
             constraints: see `nbest`.
+            skip: number of lines at the beginning that have no outputs here.
         """
-        origin = self._origin(lines, model_name, batch_size)
-        if any(constraints or ()):
-            assert constraints
-            origin["constraints"] = digest([dataclasses.astuple(one) for one in constraints])
-        done = dict(output.start(origin, len(lines), form))
-        if on_progress:
-            on_progress(len(done), len(lines))
-        for start in range(0, len(lines), batch_size):
-            if start in done:
-                continue
+        for start in range(skip - skip % batch_size, len(lines), batch_size):
             part = slice(start, start + batch_size)
             own = constraints and constraints[part]
-            outputs = self.nbest(lines[part], filled, batch_size, own, start + 1)
-            answers = dict(enumerate(outputs, start))
-            output.add(answers)
-            done |= answers
-            if on_progress:
-                on_progress(len(done), len(lines))
-        return [done[number][0] for number in range(len(lines))]
+            yield from self.nbest(lines[part], filled, batch_size, own, start + 1)[max(skip - start, 0) :]
 
     def _finish(self, inputs: str, output: Translation) -> Translation:
         problem = self.options.problem
@@ -274,9 +252,22 @@ class ServedTranslator:
         text, repaired = problem.postprocess(inputs, output.text)
         return replace(output, text=text, repaired=repaired)
 
-    def _origin(self, lines: list[str], model_name: str | None, batch_size: int) -> dict[str, Any]:
-        """Everything that outputs depend on, except for the model that a server has at the time."""
-        options = self.options
+    def origin(
+        self,
+        lines: Sequence[str],
+        model_name: str | None,
+        batch_size: int,
+        constraints: Sequence[LineConstraints | None] | None = None,
+    ) -> dict[str, Any]:
+        """Returns everything that outputs depend on, except for the model that a server has at the time.
+
+        Args:
+            lines: see `iterate`.
+            model_name: the model's name at the server.
+            batch_size: see `iterate`.
+            constraints: see `iterate`.
+        """
+        options, bound = self.options, [one and dataclasses.astuple(one) for one in constraints or ()]
         return {
             "input": digest(lines),
             "model": [self.model.where, model_name],
@@ -287,6 +278,7 @@ class ServedTranslator:
             "split_sentences": options.split_sentences,
             "details": options.detailed and dataclasses.asdict(options.detailed),
             "batch_size": batch_size,
+            **({"constraints": digest(bound)} if any(bound) else {}),
         }
 
 
@@ -295,14 +287,3 @@ def _constraints_of(constraints: Any, lines: int, first_line: int) -> list[LineC
     from t2t_revival.decoding.lexical_constraints import constraints_of
 
     return constraints_of(constraints, lines, first_line)
-
-
-def _joined(paragraph: Paragraph, parts: list[Translation]) -> Translation:
-    """Returns the output of a line whose sentences were translated."""
-    if not parts:
-        return Translation("", 0.0)
-    text = paragraph.join([part.text for part in parts])
-    score = sum(part.score for part in parts)
-    return Translation(
-        text, score, any(part.repaired for part in parts), any(part.truncated for part in parts)
-    )

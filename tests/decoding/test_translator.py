@@ -115,7 +115,7 @@ def test_a_line_of_just_max_length_is_whole(translator):
 
 def test_progress_ends_with_all(translator):
     seen = []
-    translator.nbest(LINES, on_progress=seen.append)
+    list(translator.iterate(LINES, on_progress=seen.append))
     assert len(seen) > 1
     assert [p.done for p in seen] == sorted(p.done for p in seen)
     assert (seen[-1].done, seen[-1].total, seen[-1].share) == (len(LINES), len(LINES), 1.0)
