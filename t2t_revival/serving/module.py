@@ -15,21 +15,24 @@ from t2t_revival.decoding.capabilities import SAVED_MODEL, check_held
 from t2t_revival.decoding.decoding_loop import DecodingLoop
 from t2t_revival.decoding.guards import Guards
 from t2t_revival.decoding.int8 import MAX_FACTOR, Int8Weights, check_int8_products
+from t2t_revival.decoding.lexical_search import grow_lexical
 from t2t_revival.decoding.model_tags import known_tags
 from t2t_revival.decoding.options import MIN_EXTRA_LENGTH_OF_TREE, MIXED_BFLOAT16
+from t2t_revival.decoding.phrases import Spelling
 from t2t_revival.decoding.sampling import Sampler
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.call_options import OPTIONS, SAMPLING, TAG, check_shape, checks_of, column
-from t2t_revival.serving.lexical.search import PhraseSearch
-from t2t_revival.serving.lexical.translation import ConstrainedTranslation
+from t2t_revival.serving.packed_tables import TABLES, unpack
+from t2t_revival.serving.phrases import NO_PHRASES, Description
 from t2t_revival.serving.scoring import SCORING, GraphScorer
 from t2t_revival.serving.signatures import (
     DEFAULT,
+    DESCRIBE,
     NO_OUTPUT,
     SCORE,
-    WITH_CONSTRAINTS,
     WITH_OPTIONS,
     WITH_SAMPLING,
+    WITH_TABLES,
 )
 from t2t_revival.serving.text_inputs import LINE_END, TextInputs, reversed_outputs, with_eos
 
@@ -66,8 +69,9 @@ class ServingModule(tf.Module):
             extra_length, n, sampling_temp, sampling_keep_top_k, random_seed and, of models with tags, tag. A
             line's outputs depend on its text and its own options, so that equal lines with equal seeds have
             equal ones.
-        translate_with_constraints: `translate_with_options` with phrases that outputs must have or must not
-            have; see `ConstrainedTranslation`. `None` for trees, and for a model with `reverse_target`.
+        translate_with_tables: `translate_with_options`, without tag, with phrases that outputs must have or
+            must not have; see `_translate_with_tables`. `None` for trees, and for a model with
+            `reverse_target`.
         score: log-probabilities and details of given outputs: inputs, targets and alternatives, their number;
             see `GraphScorer`. `None` for trees, and for a model with `reverse_target`.
 
@@ -124,16 +128,17 @@ class ServingModule(tf.Module):
         self.translate_with_options = self._with_options()
         self._sampler = Sampler(model, weights=weights, **restrictions)
         self.translate_with_sampling = self._with_sampling()
-        self.score = self.translate_with_constraints = None
+        self.score = self.translate_with_tables = None
         if not (separates_words or self._reverse_target or self._constraint):
-            early_stopping = translator.options.early_stopping
-            self.translate_with_constraints = ConstrainedTranslation(
-                PhraseSearch(self._search, vocabularies.targets, early_stopping),
-                self.translate_with_options,
-                self._translate,
-                self._columns,
-                self._prefixes if self._tags else None,
-            ).function
+            classes = tf.constant(Spelling(vocabularies.targets).classes)
+            stops = translator.options.early_stopping
+            self._grow_lexical = partial(grow_lexical, classes, early_stopping=stops)
+            ratio = translator.options.max_length_ratio
+            self._description = Description(vocabularies, translator.max_length, ratio).to_json()
+            tables = [*OPTIONS, TABLES]
+            self.translate_with_tables = tf.function(
+                self._translate_with_tables, input_signature=tables, autograph=False
+            )
         if not (separates_words or self._reverse_target):
             self._scorer = GraphScorer(model, vocabularies, heads, weights)
             self.score = tf.function(self._score, input_signature=SCORING, autograph=False)
@@ -185,8 +190,8 @@ class ServingModule(tf.Module):
             WITH_OPTIONS: self.translate_with_options,
             WITH_SAMPLING: self.translate_with_sampling,
         }
-        if self.translate_with_constraints:
-            functions[WITH_CONSTRAINTS] = self.translate_with_constraints
+        if self.translate_with_tables:
+            functions |= {WITH_TABLES: self.translate_with_tables, DESCRIBE: self.describe}
         if self.score:
             functions[SCORE] = self.score
         return functions
@@ -276,6 +281,42 @@ class ServingModule(tf.Module):
             keep_top_k=columns["sampling_keep_top_k"],
         )
         return self._translate(draw, inputs, None if tag is None else self._prefixes(tag, batch))
+
+    def _translate_with_tables(
+        self,
+        inputs: tf.Tensor,
+        beam_size: tf.Tensor,
+        alpha: tf.Tensor,
+        extra_length: tf.Tensor,
+        n: tf.Tensor,
+        tables: tf.Tensor,
+    ) -> Outputs:
+        """Translates lines with phrases; arguments and errors are those of `_translate_with_options`.
+
+        `tables` are of each line's phrases, string, as `phrases.pack` returns them. The results are those of
+        `translate`, and "ids", the tokens of the outputs, int32 [batch, n, length].
+        """
+        batch = tf.shape(inputs)[0]
+        columns = self._columns(
+            {"beam_size": beam_size, "alpha": alpha, "extra_length": extra_length, "n": n}, batch
+        )
+        with tf.control_dependencies([check_shape("tables", tables, batch)]):
+            unpacked = unpack(column(tables, batch, NO_PHRASES)[:, 0])
+        found: list[tf.Tensor] = []
+
+        def search(sources: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
+            settings = SearchSettings(**columns)
+            ids, scores = self._search.decode_lexical(self._grow_lexical, sources, settings, unpacked)
+            found.append(ids)
+            return ids, scores
+
+        outputs = self._translate(search, inputs)
+        return {**outputs, "ids": found[0][:batch]}
+
+    @tf.function(input_signature=OPTIONS[:1], autograph=False)
+    def describe(self, inputs: tf.Tensor) -> Outputs:
+        """Returns the `Description` of the model as "description", the same text for each of the inputs."""
+        return {"description": tf.fill(tf.shape(inputs), self._description)}
 
     def _columns(self, options: dict[str, tf.Tensor], batch: tf.Tensor) -> dict[str, tf.Tensor]:
         """Checks the options of a call; returns each as [batch, 1]."""
