@@ -28,17 +28,14 @@ from t2t_revival.server.rows import ROW, Columns, row_of
 from t2t_revival.server.terms import Unaligned, check_terms
 from t2t_revival.server.translate import TranslateAnswer, TranslateRequest, Translation, joined, translations
 from t2t_revival.serving.client import text_of
-from t2t_revival.serving.phrases import Description
+from t2t_revival.serving.phrases import Description, next_request
 from t2t_revival.serving.signatures import WITH_OPTIONS, WITH_TABLES
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.lexical_constraints import LineConstraints
-    from t2t_revival.decoding.outputs import Translation as Output
     from t2t_revival.problems.problem import Problem
     from t2t_revival.server.translate import Options
     from t2t_revival.server.versions import LoadedModel, ServedModel
-    from t2t_revival.serving.phrases import Requests
-    from t2t_revival.serving.signatures import Inputs
 
 Result = TypeVar("Result")
 
@@ -348,10 +345,10 @@ class Service:
             self._descriptions[model] = await asyncio.to_thread(Description.of, model)
         texts = tagged(lines, options.tag)
         requests = self._descriptions[model].requests(texts, constraints, options.search, options.n)
-        request, bound = await asyncio.to_thread(_next_request, requests, None)
+        request, bound = await asyncio.to_thread(next_request, requests)
         while request is not None:
             response = await self._translate(name, model, WITH_TABLES, request)
-            request, bound = await asyncio.to_thread(_next_request, requests, response)
+            request, bound = await asyncio.to_thread(next_request, requests, response)
         free = [place for place in range(len(lines)) if place not in bound]
         columns = options.columns([lines[at] for at in free], model.signature_defs[WITH_OPTIONS])
         rows = {at: row_of(outputs, options.n) for at, outputs in bound.items()}
@@ -465,16 +462,6 @@ async def _converted(problem: Problem | None, convert: Callable[[], Result]) -> 
     if problem is None or problem.targets_are_text:
         return convert()
     return await asyncio.to_thread(convert)
-
-
-def _next_request(
-    requests: Requests, response: Mapping[str, Any] | None
-) -> tuple[Inputs | None, dict[int, list[Output]]]:
-    """Returns the request that follows a response, or else the outputs of all."""
-    try:
-        return (next(requests) if response is None else requests.send(response)), {}
-    except StopIteration as end:
-        return None, end.value
 
 
 def failure(error: Exception) -> tuple[int, str]:

@@ -31,7 +31,7 @@ Requests = Generator[Inputs, Mapping[str, Any], dict[int, list[Translation]]]
 
 @dataclass(frozen=True)
 class Description:
-    """What tables of phrases depend on, of an exported model; the model tells it by the signature `DESCRIBE`.
+    """The parts of an exported model on which tables of phrases depend; its signature `DESCRIBE` tells them.
 
     Attributes:
         vocabularies: of source and target.
@@ -45,7 +45,7 @@ class Description:
 
     @classmethod
     def of(cls, model: Model) -> Description:
-        """Asks a model for its description.
+        """Returns the description that a model tells.
 
         Raises:
             T2TError: there is no response, or the model has none.
@@ -120,6 +120,16 @@ class Description:
                 if score > -np.inf
             ] or [Translation("", -np.inf)]
         return bound
+
+
+def next_request(
+    requests: Requests, response: Mapping[str, Any] | None = None
+) -> tuple[Inputs | None, dict[int, list[Translation]]]:
+    """Returns the request that follows a response, or `None` and the outputs; see `Description.requests`."""
+    try:
+        return (next(requests) if response is None else requests.send(response)), {}
+    except StopIteration as end:
+        return None, end.value
 
 
 def _found(attempt: Attempt, response: Mapping[str, Any]) -> dict[int, Found]:

@@ -203,13 +203,12 @@ class ServedTranslator:
 
     def _answered(self, requests: Requests) -> dict[int, list[Translation]]:
         """Calls the model for each of the requests; returns their outputs."""
-        try:
-            request = next(requests)
-            while True:
-                request = requests.send(self.model.predict(WITH_TABLES, request))
-        except StopIteration as end:
-            found: dict[int, list[Translation]] = end.value
-            return found
+        from t2t_revival.serving.phrases import next_request
+
+        request, found = next_request(requests)
+        while request is not None:
+            request, found = next_request(requests, self.model.predict(WITH_TABLES, request))
+        return found
 
     def _nbest(self, lines: Sequence[str], filled: bool) -> list[list[Translation]]:
         inputs = self._inputs(lines)

@@ -25,7 +25,7 @@ TEXT = [
 ]
 LINES = ["the dog sees 3 houses .", "cat", "", "der cat sieht the dog sees 7 houses", "dog dog"]
 WORDS = ["dog", "cat", "the dog", "houses, and", "(nicht)", "7", "zoo", "犬犬猫", "dog dog", "犬", "bye bye"]
-OPTIONS = DecodeHParams(beam_size=3, extra_length=25, return_beams=True, max_length_ratio=4.0)
+OPTIONS = DecodeHParams(beam_size=3, extra_length=25, return_beams=True, max_length_ratio=9.0)
 
 
 @pytest.fixture(scope="module", params=["sentencepiece", "subwords"])
