@@ -100,7 +100,7 @@ def test_scores_of_an_exported_model(exported):
 
 
 @pytest.mark.nightly
-@pytest.mark.parametrize("name", ["phrases", "avoid", "terms"])
+@pytest.mark.parametrize("name", ["phrases", "avoid"])
 def test_an_exported_model_by_its_client(exported, name, tmp_path):
     model, folder, _ = exported
     if name not in CASES[model]:
