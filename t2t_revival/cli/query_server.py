@@ -9,7 +9,7 @@ interruption the same command resumes; it relies on the server to have the same 
 --problem=parse_wsj, sentences are split into words before they are sent, and outputs become trees.
 
 --terminology=FILE and --input_format=jsonl, with "constraints", "avoid" and "terms", are those of
-t2t-decoder; the model needs the signature translate_with_constraints, which exports of text have.
+t2t-decoder; the model needs the signatures describe and translate_with_tables, which exports of text have.
 """
 
 from __future__ import annotations

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from t2t_revival.decoding.lexical_constraints import (
     count,
     fit,
 )
-from t2t_revival.decoding.lexical_tables import LineAutomata, Unit, tables_of
+from t2t_revival.decoding.lexical_tables import LexicalTables, LineAutomata, Unit, tables_of
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.outputs import Translation
 from t2t_revival.decoding.phrases import AT_ONCE, Form, Spelling
@@ -38,16 +39,34 @@ class _Line:
     room: int
 
 
+class Attempt(NamedTuple):
+    """A search for the outputs of some lines.
+
+    Attributes:
+        indices: of the lines.
+        ids: tokens of their sources.
+        tables: of their phrases.
+    """
+
+    indices: list[int]
+    ids: list[list[int]]
+    tables: LexicalTables
+
+
 class ConstrainedLines:
     """The lines of a call that have constraints.
 
     Args:
-        engine: finds outputs; `None` if no line has constraints.
+        engine: finds outputs; `None` if no line has constraints, or if others answer `searches`.
         preprocessor: of the call.
+        spelling: of phrases. `None` is that of the engine.
     """
 
-    def __init__(self, engine: Engine | None, preprocessor: Preprocessor) -> None:
+    def __init__(
+        self, engine: Engine | None, preprocessor: Preprocessor, spelling: Spelling | None = None
+    ) -> None:
         self._engine, self._preprocessor = engine, preprocessor
+        self._own_spelling = spelling
         self._options, self._first_line = preprocessor.options, preprocessor.first_line
         self._lines: dict[int, _Line] = {}
         self._blank: dict[int, LineConstraints] = {}
@@ -77,8 +96,9 @@ class ConstrainedLines:
 
     @property
     def _spelling(self) -> Spelling:
-        assert self._engine
-        return self._engine.spelling
+        spelling = self._engine.spelling if self._engine else self._own_spelling
+        assert spelling
+        return spelling
 
     @property
     def constraints(self) -> dict[int, LineConstraints]:
@@ -106,13 +126,32 @@ class ConstrainedLines:
 
     def search(self, indices: Sequence[int], n: int) -> Iterator[Hypotheses]:
         """Yields index, ids and scores of the n best outputs of lines with constraints."""
+        searches = self.searches(indices)
+        try:
+            attempt = next(searches)
+            while True:
+                attempt = searches.send(self._find(attempt, n))
+        except StopIteration as end:
+            yield from end.value
+
+    def searches(self, indices: Sequence[int]) -> Generator[Attempt, dict[int, Found], list[Hypotheses]]:
+        """Yields searches, is sent ids and scores of the n best outputs of each line, by its index.
+
+        The first search is of all lines with constraints; the others are stricter, of lines whose outputs
+        have avoided phrases.
+
+        Returns:
+            Index, ids and scores of each of these lines.
+        """
         indices = [index for index in indices if index in self]
         pending = {index: self._lines[index].automata for index in indices}
         found: dict[int, Found] = {}
         for _ in range(ATTEMPTS):
             if not pending:
                 break
-            latest = self._find(pending, n)
+            rooms = [self._lines[index].room for index in pending]
+            ids = [self._lines[index].ids for index in pending]
+            latest = yield Attempt([*pending], ids, tables_of([*pending.values()], rooms))
             found |= {i: one for i, one in latest.items() if one[1][0] > -np.inf or i not in found}
             again = {
                 index: stricter(line.units, *latest[index], self._spelling) for index, line in pending.items()
@@ -122,7 +161,7 @@ class ConstrainedLines:
                 for index, units in again.items()
                 if units is not None
             }
-        yield from ((index, *found[index]) for index in indices)
+        return [(index, *found[index]) for index in indices]
 
     def mark(self, index: int, outputs: list[Translation]) -> list[Translation]:
         """Returns the outputs of a line with the phrases that they lack or should not have."""
@@ -135,15 +174,13 @@ class ConstrainedLines:
             for one in outputs
         ]
 
-    def _find(self, lines: Mapping[int, LineAutomata], n: int) -> dict[int, Found]:
+    def _find(self, attempt: Attempt, n: int) -> dict[int, Found]:
         assert self._engine
-        rows = pad([self._lines[index].ids for index in lines])
-        tables = tables_of([*lines.values()], [self._lines[index].room for index in lines])
         options = self._options
         settings = SearchSettings(options.beam_size, options.alpha, options.extra_length, n)
-        ids, scores = self._engine.search(Inputs(rows, settings, tables=tables))
+        ids, scores = self._engine.search(Inputs(pad(attempt.ids), settings, tables=attempt.tables))
         pairs = zip(np.asarray(ids).tolist(), np.asarray(scores).tolist(), strict=True)
-        return dict(zip(lines, pairs, strict=True))
+        return dict(zip(attempt.indices, pairs, strict=True))
 
 
 def checked(constraints: LineConstraints, number: int) -> LineConstraints:

@@ -15,19 +15,19 @@ from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
 
 from t2t_revival.decoding.capabilities import CTRANSLATE2_FORMAT
 from t2t_revival.decoding.ctranslate2_format import check_convertible, write_ctranslate2
-from t2t_revival.decoding.lexical_constraints import LineConstraints
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.preprocessor import known_tags
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.export_origin import save_origin
 from t2t_revival.serving.litert import write_litert
 from t2t_revival.serving.module import ServingModule
+from t2t_revival.serving.phrases import NO_PHRASES
 from t2t_revival.serving.signatures import (
     DEFAULT,
+    DESCRIBE,
     SCORE,
-    WITH_CONSTRAINTS,
     WITH_SAMPLING,
-    constraint_inputs,
+    WITH_TABLES,
     option_inputs,
 )
 from t2t_revival.utils.files import atomic_write
@@ -196,11 +196,11 @@ def _write_warmup(folder: Path, name: str, translator: Translator, signatures: I
                 inputs: dict[str, list[Any]] = {"inputs": [line] * lines}
                 if signature == SCORE:
                     inputs |= {"targets": [line] * lines, "alternatives": [0] * lines}
-                elif signature != DEFAULT:
+                elif signature not in (DEFAULT, DESCRIBE):
                     inputs |= option_inputs(_options_of(signature, translator.options), lines)
-                    if signature == WITH_CONSTRAINTS:
-                        inputs |= constraint_inputs([LineConstraints()] * lines)
-                    if known_tags(translator.vocabularies, translator.problem):
+                    if signature == WITH_TABLES:
+                        inputs["tables"] = [NO_PHRASES] * lines
+                    elif known_tags(translator.vocabularies, translator.problem):
                         inputs["tag"] = [translator.options.tag] * lines
                 records.write(_prediction_log(name, signature, inputs))
 

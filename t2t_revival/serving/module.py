@@ -20,16 +20,17 @@ from t2t_revival.decoding.sampling import draws_in_graph
 from t2t_revival.decoding.search_graph import SearchGraph, Weights
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.call_options import OPTIONS, SAMPLING, TAG, check_shape, checks_of, column
-from t2t_revival.serving.lexical.search import PhraseSearch
-from t2t_revival.serving.lexical.translation import ConstrainedTranslation
+from t2t_revival.serving.packed_tables import TABLES, unpack
+from t2t_revival.serving.phrases import NO_PHRASES, Description
 from t2t_revival.serving.scoring import SCORING, GraphScorer
 from t2t_revival.serving.signatures import (
     DEFAULT,
+    DESCRIBE,
     NO_OUTPUT,
     SCORE,
-    WITH_CONSTRAINTS,
     WITH_OPTIONS,
     WITH_SAMPLING,
+    WITH_TABLES,
 )
 from t2t_revival.serving.text_inputs import LINE_END, TextInputs, reversed_outputs, with_eos
 
@@ -66,8 +67,9 @@ class ServingModule(tf.Module):
             extra_length, n, sampling_temp, sampling_keep_top_k, random_seed and, of models with tags, tag. A
             line's outputs depend on its text and its own options, so that equal lines with equal seeds have
             equal ones.
-        translate_with_constraints: `translate_with_options` with phrases that outputs must have or must not
-            have; see `ConstrainedTranslation`. `None` for trees, and for a model with `reverse_target`.
+        translate_with_tables: `translate_with_options`, without tag, with phrases that outputs must have or
+            must not have; see `_translate_with_tables`. `None` for trees, and for a model with
+            `reverse_target`.
         score: log-probabilities and details of given outputs: inputs, targets and alternatives, their number;
             see `GraphScorer`. `None` for trees, and for a model with `reverse_target`.
 
@@ -106,15 +108,13 @@ class ServingModule(tf.Module):
         self._tags = known_tags(translator.vocabularies, translator.problem)
         self.translate_with_options = self._compile(OPTIONS, self._search)
         self.translate_with_sampling = self._compile(SAMPLING, self._sample)
-        self.score = self.translate_with_constraints = None
+        self.score = self.translate_with_tables = None
         if not (separates_words or self._reverse_target or self._graph.constraint):
-            self.translate_with_constraints = ConstrainedTranslation(
-                PhraseSearch(self._graph, vocabularies.targets),
-                self.translate_with_options,
-                self._translate,
-                self._columns,
-                self._prefixes if self._tags else None,
-            ).function
+            ratio = translator.options.max_length_ratio
+            self._description = Description(vocabularies, translator.max_length, ratio).to_json()
+            self.translate_with_tables = tf.function(
+                self._translate_with_tables, input_signature=[*OPTIONS, TABLES], autograph=False
+            )
         if not (separates_words or self._reverse_target):
             if heads:
                 heads.check(model.hparams)
@@ -161,8 +161,8 @@ class ServingModule(tf.Module):
             WITH_OPTIONS: self.translate_with_options,
             WITH_SAMPLING: self.translate_with_sampling,
         }
-        if self.translate_with_constraints:
-            functions[WITH_CONSTRAINTS] = self.translate_with_constraints
+        if self.translate_with_tables:
+            functions |= {WITH_TABLES: self.translate_with_tables, DESCRIBE: self.describe}
         if self.score:
             functions[SCORE] = self.score
         return functions
@@ -194,6 +194,41 @@ class ServingModule(tf.Module):
         inputs = Inputs(ids, SearchSettings(n, columns["alpha"], columns["extra_length"], n))
         sampling = columns["random_seed"], columns["sampling_temp"], columns["sampling_keep_top_k"]
         return self._graph.search(inputs._replace(draws=draws_in_graph(inputs, *sampling)))
+
+    def _translate_with_tables(
+        self,
+        inputs: tf.Tensor,
+        beam_size: tf.Tensor,
+        alpha: tf.Tensor,
+        extra_length: tf.Tensor,
+        n: tf.Tensor,
+        tables: tf.Tensor,
+    ) -> Outputs:
+        """Translates lines with phrases; arguments and errors are those of `translate_with_options`.
+
+        `tables` are of each line's phrases, string, as `phrases.pack` returns them. The results are those of
+        `translate`, and "ids", the tokens of the outputs, int32 [batch, n, length].
+        """
+        batch = tf.shape(inputs)[0]
+        columns = self._columns(
+            {"beam_size": beam_size, "alpha": alpha, "extra_length": extra_length, "n": n}, batch
+        )
+        with tf.control_dependencies([check_shape("tables", tables, batch)]):
+            unpacked = unpack(column(tables, batch, NO_PHRASES)[:, 0])
+        found: list[tf.Tensor] = []
+
+        def search(sources: tf.Tensor) -> Results:
+            results = self._graph.search(Inputs(sources, SearchSettings(**columns), tables=unpacked))
+            found.append(results.seq)
+            return results
+
+        outputs = self._translate(search, inputs)
+        return {**outputs, "ids": found[0][:batch]}
+
+    @tf.function(input_signature=OPTIONS[:1], autograph=False)
+    def describe(self, inputs: tf.Tensor) -> Outputs:
+        """Returns the `Description` of the model as "description", the same text for each of the inputs."""
+        return {"description": tf.fill(tf.shape(inputs), self._description)}
 
     def _columns(self, options: dict[str, tf.Tensor], batch: tf.Tensor) -> Columns:
         """Checks the options of a call; returns each as [batch, 1]."""

@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from t2t_revival.data.tags import tagged
@@ -17,12 +18,14 @@ from t2t_revival.decoding.resumable import digest
 from t2t_revival.errors import T2TError
 from t2t_revival.serving import client
 from t2t_revival.serving.client import Model, query
+from t2t_revival.serving.signatures import WITH_TABLES
 from t2t_revival.utils.blank import is_blank
 from t2t_revival.utils.texts import texts_of
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.lexical_constraints import LineConstraints
     from t2t_revival.problems.problem import Problem
+    from t2t_revival.serving.phrases import Description, Requests
 
 # Settings that a request may have.
 SEARCH = re.compile(r"\b(beam_size|alpha|extra_length|return_beams|sampling_\w+|random_seed)\s*=")
@@ -113,7 +116,7 @@ class ServedTranslator:
         constraints: Sequence[LineConstraints | None] | None = None,
         first_line: int = 1,
     ) -> list[list[Translation]]:
-        """Translates lines, or a single string, by one request, or two where some have constraints.
+        """Translates lines, or a single string, by one request, and more where some have constraints.
 
         See `client.query`. Sentences take requests of `batch_size`.
 
@@ -167,30 +170,61 @@ class ServedTranslator:
         from t2t_revival.decoding.constrained_lines import checked
         from t2t_revival.decoding.preprocessor import check_constrainable
 
-        check_constrainable(self.options.usual, self.options.problem)
+        usual = self.options.usual
+        check_constrainable(usual, self.options.problem)
         all_checked = [one and checked(one, first_line + place) for place, one in enumerate(constraints)]
+        inputs = self._inputs(lines)
+        requests = self._description.requests(inputs, all_checked, usual, usual.outputs, first_line)
+        bound = self._answered(requests)
+        if filled:
+            none = [Translation("", -math.inf)] * usual.outputs
+            bound = {place: [*outputs, *none][: usual.outputs] for place, outputs in bound.items()}
+        places = [*bound]
+        rows = [lines[place] for place in places], [inputs[place] for place in places], [*bound.values()]
         found: dict[int, list[Translation]] = {}
-        bound = {place: one for place, one in enumerate(all_checked) if one}
-        free = [place for place in range(len(lines)) if place not in bound]
-        if free:
-            found |= zip(free, self._nbest([lines[place] for place in free], filled), strict=True)
-        texts, own = [lines[place] for place in bound], [*bound.values()]
-        for place, outputs in zip(bound, self._nbest(texts, filled, own), strict=True):
-            one = bound[place]
+        for place, outputs in zip(places, self._finished(*rows), strict=True):
+            one = all_checked[place]
+            assert one
             found[place] = [
                 replace(output, missing=one.missing(output.text), present=one.present(output.text))
                 for output in outputs
             ]
+        free = [place for place in range(len(lines)) if place not in bound]
+        if free:
+            found |= zip(free, self._nbest([lines[place] for place in free], filled), strict=True)
         return [found[place] for place in range(len(lines))]
 
-    def _nbest(
-        self, lines: Sequence[str], filled: bool, constraints: Sequence[LineConstraints] | None = None
-    ) -> list[list[Translation]]:
+    @cached_property
+    def _description(self) -> Description:
+        from t2t_revival.serving.phrases import Description
+
+        return Description.of(self.model)
+
+    def _answered(self, requests: Requests) -> dict[int, list[Translation]]:
+        """Calls the model for each of the requests; returns their outputs."""
+        from t2t_revival.serving.phrases import next_request
+
+        request, found = next_request(requests)
+        while request is not None:
+            request, found = next_request(requests, self.model.predict(WITH_TABLES, request))
+        return found
+
+    def _nbest(self, lines: Sequence[str], filled: bool) -> list[list[Translation]]:
+        inputs = self._inputs(lines)
+        answers = query(self.model, inputs, self.options.search, len(inputs), filled)
+        return self._finished(lines, inputs, answers)
+
+    def _inputs(self, lines: Sequence[str]) -> list[str]:
+        """Returns what the model reads of each line."""
         problem, options = self.options.problem, self.options
-        search = options.usual if constraints else options.search
         inputs = tagged(lines, options.tag)
-        inputs = [problem.preprocess(line, options.tokenized) for line in inputs] if problem else inputs
-        answers = query(self.model, inputs, search, len(inputs), filled, constraints)
+        return [problem.preprocess(line, options.tokenized) for line in inputs] if problem else inputs
+
+    def _finished(
+        self, lines: Sequence[str], inputs: Sequence[str], answers: Sequence[list[Translation]]
+    ) -> list[list[Translation]]:
+        """Returns outputs as people read them, with their details."""
+        problem, options = self.options.problem, self.options
         results = [
             [self._finish(text, output) for output in outputs] if not is_blank(text) else outputs[:1]
             for text, outputs in zip(inputs, answers, strict=True)

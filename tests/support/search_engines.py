@@ -21,7 +21,7 @@ RESTRICTED = ("ctranslate2",)  # engines whose probabilities are among tokens bu
 CANNOT: dict[str, dict[str, str]] = {
     "tensorflow": {"settings": ONE_SETTING},
     "exported": {
-        "phrases": "an export spells them in its graph: tests/serving/lexical",
+        "phrases": "clients of an export spell them: tests/serving/test_phrases.py",
         "samples": "an export draws other random numbers: tests/serving",
         "frozen": "an export's weights always are",
         "scores": "an export scores texts: tests/serving",
