@@ -301,7 +301,10 @@ class ServedTranslator:
             batch_size: see `iterate`.
             constraints: see `iterate`.
         """
-        options, bound = self.options, [one and dataclasses.astuple(one) for one in constraints or ()]
+        options, bound = (
+            self.options,
+            [dataclasses.astuple(one) if one else None for one in constraints or ()],
+        )
         return {
             "input": digest(lines),
             "model": [self.model.where, model_name],
