@@ -5,7 +5,7 @@
 
 Every contestant is a process with all cores: text in, text out, beam 4, alpha 0.6. They take turns, so that
 other work on the machine affects all of them alike. Several models take turns in one run too, and then
-contestants are named MODEL/CONTESTANT, such as student/saved_model-int8-greedy-shortlist. Throughput is
+contestants are named MODEL/CONTESTANT, such as student/ctranslate2-int8-greedy-shortlist. Throughput is
 measured on all lines in batches sorted by length, latency on single lines. BLEU shows the price of speed.
 Stopping rules differ: this project and tensor2tensor stop when no hypothesis can beat the best finished one,
 CTranslate2 when as many hypotheses are finished as the beam is wide, OpenNMT-tf when all of the beam are;

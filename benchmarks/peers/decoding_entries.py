@@ -37,7 +37,7 @@ class Entry:
         return self.python is not None
 
 
-MODIFIERS = {  # at the end of a contestant's name, as in saved_model-int8-early-shortlist
+MODIFIERS = {  # at the end of a contestant's name, as in ctranslate2-int8-greedy-shortlist
     "early": "early_stopping=True",
     "greedy": "beam_size=1",
     "shortlist": "shortlist=on",  # skipped without the output_dir's shortlist.npz
@@ -95,6 +95,8 @@ def entry_of(name: str) -> Entry:
     if not modifiers:
         return entry
     settings = ",".join(MODIFIERS[modifier] for modifier in modifiers)
+    if "shortlist" in modifiers and "ctranslate2" not in words:
+        raise ValueError(f"{name}: shortlists are CTranslate2's")
     if entry.export is None:
         return replace(entry, options={**entry.options, "decode_hparams": settings})
     if entry.engine != "ctranslate2":

@@ -15,7 +15,7 @@ heads are compared with translations of pieces that are learned from the trainin
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -33,10 +33,10 @@ from t2t_revival.data.word_alignment import (
     format_pharaoh,
     parse_pharaoh,
 )
-from t2t_revival.decoding.aligner import MAX_CHOOSING, align, choose_heads, choose_without_gold
 from t2t_revival.decoding.alignment_heads import all_heads
+from t2t_revival.decoding.head_choice import MAX_CHOOSING, choose_heads, choose_without_gold
 from t2t_revival.decoding.options import PHARAOH
-from t2t_revival.decoding.outputs import ResultFormat, to_bytes
+from t2t_revival.decoding.outputs import to_bytes
 from t2t_revival.decoding.resumable import naming, origin_of
 from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.model_folder import ModelFolder
@@ -125,9 +125,11 @@ def _choose(flags: AlignFlags, folder: ModelFolder, pairs: Pairs, gold: Sequence
     with ProgressBar("iterations") as iterations, ProgressBar("pairs") as bar:
         if gold is None:
             shards = folder.own_data(flags.data_dir).split(TRAIN)
-            choice = choose_without_gold(translator, pairs, shards, iterations.update, bar.show_decoding)
+            choice = choose_without_gold(
+                translator.head_search, pairs, shards, iterations.update, bar.show_decoding
+            )
         else:
-            choice = choose_heads(translator, pairs, gold[:MAX_CHOOSING], bar.show_decoding)
+            choice = choose_heads(translator.head_search, pairs, gold[:MAX_CHOOSING], bar.show_decoding)
     heads, rate = choice
     path = choice.save(folder.path, len(pairs), lexical=gold is None)
     where = "where they are read" if heads.shifted else "where they are predicted"
@@ -143,13 +145,17 @@ def _choose(flags: AlignFlags, folder: ModelFolder, pairs: Pairs, gold: Sequence
 def _write(flags: AlignFlags, folder: ModelFolder, pairs: Pairs, gold: Sequence[Alignment] | None) -> None:
     """Writes the alignment of each pair, and prints the error rate."""
     path = output_path(flags.align_to_file)
-    form: ResultFormat[list[Link]] = ResultFormat(lambda links: to_bytes([format_pharaoh(links)]), list, list)
     with output_to(path) as output, ProgressBar("pairs") as bar:
         translator = _load(flags, folder, aligns=True)
-        kept = output.start(origin_of(translator, "alignments", pairs), len(pairs), form)
+        known = output.start(origin_of(translator, "alignments", pairs), len(pairs))
+        found: list[Iterable[Link]] = [parse_pharaoh(line).sure for line in known]
         with naming(f"{flags.source} and {flags.target}"):
-            found = align(translator, pairs, bar.show_decoding, say)
-        output.add({index: links for index, links in enumerate(found) if index not in kept})
+            results = translator.align(
+                pairs, lambda cut: say(f"warning: {cut}"), bar.show_decoding, len(known)
+            )
+            for links in results:
+                output.write(to_bytes([format_pharaoh(links)]))
+                found.append(links)
     if path:
         say(f"alignments {path}")
     if gold is not None:

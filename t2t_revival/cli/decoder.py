@@ -52,14 +52,9 @@ from t2t_revival.cli.support.text_files import (
 )
 from t2t_revival.decoding.json_outputs import links_of
 from t2t_revival.decoding.markup.patterns import KINDS
-from t2t_revival.decoding.resumable import (
-    UNCHECKED,
-    note_unaligned,
-    note_unmet,
-    score_pairs,
-    split_at_tab,
-    translate_lines,
-)
+from t2t_revival.decoding.notes import UNCHECKED, note_unaligned, note_unmet
+from t2t_revival.decoding.outputs import summarize
+from t2t_revival.decoding.resumable import score_pairs, split_at_tab, translate_lines
 from t2t_revival.decoding.shards import Shard
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.decoded import SplitFiles, decode_split, report, scoring_command
@@ -331,8 +326,6 @@ def _decode_split(
 
 def _score_file(flags: DecoderFlags, load: Callable[[], Translator]) -> None:
     """Writes the log-probability of each line's target; prints their mean and perplexity."""
-    from t2t_revival.decoding.scoring import summarize
-
     name = name_of(flags.score_file)
     pairs = [
         split_at_tab(line, name, number, required=True)

@@ -10,7 +10,7 @@ that engine; with --format=litert, model and search for LiteRT (TensorFlow Lite)
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,8 +23,9 @@ from t2t_revival.data.vocabulary.sentencepiece import EOS
 from t2t_revival.data.vocabulary.text_encoder import SUBWORDS
 from t2t_revival.decoding import capabilities
 from t2t_revival.decoding.alignment_heads import AlignmentHeads
-from t2t_revival.decoding.ctranslate2_format import vocabulary_names
-from t2t_revival.decoding.options import CTRANSLATE2, DecodeHParams
+from t2t_revival.decoding.ctranslate2_format import format_vocabulary_map, vocabulary_names
+from t2t_revival.decoding.options import CTRANSLATE2, OFF, DecodeHParams
+from t2t_revival.decoding.translations import Translations
 from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.utils.files import check_no_pattern, check_writable
@@ -94,7 +95,11 @@ def _export(flags: ExporterFlags) -> None:
         raise T2TError(f"--ensemble is for --format={SAVED_MODEL}: {flags.format} has one model")
     if flags.ensemble and not flags.export_dir:
         raise T2TError("--export_dir is missing: an ensemble belongs to no output_dir")
-    options = decode_options(flags.decode_hparams, folder.run)
+    options, vocabulary_map = decode_options(flags.decode_hparams, folder.run), ""
+    if options.has_shortlist and flags.format == CTRANSLATE2:
+        translations = Translations.load(folder.path, folder.vocabularies.fingerprint)
+        vocabulary_map = format_vocabulary_map(translations, folder.vocabularies)
+        options = replace(options, shortlist=OFF)
     options.check_served()
     _check_format(flags.format, flags.quantize, options)
     capabilities.check_held(folder.hparams, HOLDERS[flags.format])
@@ -104,7 +109,7 @@ def _export(flags: ExporterFlags) -> None:
         check_no_pattern(export_dir.absolute(), "give another --export_dir")
     check_writable(export_dir)
     tensorflow_setup.load_tensorflow_alone()
-    _write(flags, folder, options, export_dir)
+    _write(flags, folder, options, export_dir, vocabulary_map)
 
 
 def _check_format(name: str, quantize: str, options: DecodeHParams) -> None:
@@ -120,7 +125,9 @@ def _check_format(name: str, quantize: str, options: DecodeHParams) -> None:
         options.check_litert()
 
 
-def _write(flags: ExporterFlags, folder: ModelFolder, options: DecodeHParams, export_dir: Path) -> None:
+def _write(
+    flags: ExporterFlags, folder: ModelFolder, options: DecodeHParams, export_dir: Path, vocabulary_map: str
+) -> None:
     """Loads the model, writes it, and prints what can be done with it."""
     from t2t_revival.serving.export import export, export_ctranslate2, export_litert
     from t2t_revival.serving.module import PRECISIONS
@@ -137,7 +144,7 @@ def _write(flags: ExporterFlags, folder: ModelFolder, options: DecodeHParams, ex
         trees = translator.problem is not None and translator.problem.separates_words
         following = _next_command(export_dir.absolute(), folder.run.problem, trees, flags.t2t_usr_dir)
     elif flags.format == CTRANSLATE2:
-        written = export_ctranslate2(translator, export_dir, flags.quantize, heads)
+        written = export_ctranslate2(translator, export_dir, flags.quantize, heads, vocabulary_map)
         following = _ctranslate2_example(written, translator, options)
     else:
         written = export_litert(translator, export_dir, flags.quantize)

@@ -9,14 +9,13 @@ interruption the same command resumes; it relies on the server to have the same 
 --problem=parse_wsj, sentences are split into words before they are sent, and outputs become trees.
 
 --terminology=FILE and --input_format=jsonl, with "constraints", "avoid" and "terms", are those of
-t2t-decoder; the model needs the signature translate_with_constraints, which exports of text have.
+t2t-decoder; the model needs the signatures describe and translate_with_tables, which exports of text have.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
-from functools import partial
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -37,9 +36,10 @@ from t2t_revival.cli.support.text_files import (
     read_lines,
 )
 from t2t_revival.decoding.json_outputs import json_line, links_of
+from t2t_revival.decoding.notes import OF_EXPORT, UNCHECKED, note_repaired, note_unmet, unchecked
 from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.decoding.outputs import Draw, ResultFormat, Translation, format_outputs
-from t2t_revival.decoding.resumable import OF_EXPORT, UNCHECKED, naming, note_repaired, note_unmet, unchecked
+from t2t_revival.decoding.outputs import Draw, Translation, format_outputs
+from t2t_revival.decoding.resumable import naming
 from t2t_revival.errors import T2TError
 from t2t_revival.serving import client
 from t2t_revival.serving.export_origin import newer_note
@@ -149,7 +149,7 @@ def _answer(
     outputs = translator.nbest([line], constraints=constraints, first_line=number)[0]
     note_unmet(f"line {number}", outputs[0], say)
     note_repaired(sum(output.repaired for output in outputs), len(outputs), say)
-    _note_truncated(outputs[:1], translator.options)
+    _note_truncated({1: outputs[0]}, translator.options)
     return outputs
 
 
@@ -166,9 +166,9 @@ def _links_of(options: ServedOptions) -> Callable[[Translation], str] | None:
     return links_of if options.detailed and options.detailed.alignments else None
 
 
-def _note_truncated(best: list[Translation], options: ServedOptions) -> None:
-    """Warns of lines, given by their outputs, that are longer than the model's inputs."""
-    numbers = [number for number, output in enumerate(best, start=1) if output.truncated]
+def _note_truncated(best: Mapping[int, Translation], options: ServedOptions) -> None:
+    """Warns of lines, given by their numbers and outputs, that are longer than the model's inputs."""
+    numbers = [number for number, output in best.items() if output.truncated]
     if numbers:
         lines = f"line {numbers[0]:,} is" if len(numbers) == 1 else f"{len(numbers):,} lines are"
         hint = "" if options.split_sentences else "; --split_sentences translates each sentence for itself"
@@ -182,26 +182,27 @@ def _translate(flags: QueryFlags, options: ServedOptions, draw: Draw | None) -> 
     name = "--inputs_once" if once else name_of(flags.decode_from_file)
     lines, constraints = flags.constrained(lines, name, 1)
     path = output_path(flags.decode_to_file)
-    form: ResultFormat[list[Translation]] = ResultFormat(
-        partial(_format, flags, options, draw),
-        lambda outputs: [*map(asdict, outputs)],
-        lambda kept: [Translation.from_json(output) for output in kept],
-    )
+    best: dict[int, Translation] = {}
     with output_to(path) as output, ProgressBar("lines") as bar, naming(name):
-        best = ServedTranslator(_model(flags), options).translate_lines(
-            lines,
-            flags.servable_name,
-            flags.batch_size,
-            output,
-            form,
-            filled=not draw and not flags.writes_json,
-            on_progress=None if once else bar.update,
-            constraints=constraints,
-        )
-    note_repaired(sum(output.repaired for output in best), len(lines), say)
-    _note_truncated(best, options)
-    for number, one in enumerate(best, start=1):
-        note_unmet(f"{name}, line {number}", one, say)
+        translator = ServedTranslator(_model(flags), options)
+        origin = translator.origin(lines, flags.servable_name, flags.batch_size, constraints)
+        origin |= {"output_format": flags.output_format, "scores": options.scores, "drawn": bool(draw)}
+        done = len(output.start(origin, len(lines), resumable=not draw))
+        filled = not draw and not flags.writes_json
+        try:
+            if not once:
+                bar.update(done, len(lines))
+            results = translator.iterate(lines, flags.batch_size, filled, constraints, done)
+            for number, outputs in enumerate(results, start=done + 1):
+                output.write(_format(flags, options, draw, outputs))
+                best[number] = outputs[0]
+                if not once:
+                    bar.update(number, len(lines))
+        finally:
+            note_repaired(sum(one.repaired for one in best.values()), len(lines), say)
+            _note_truncated(best, options)
+            for number, one in best.items():
+                note_unmet(f"{name}, line {number}", one, say)
     if note := unchecked(constraints or (), OF_EXPORT):
         say(f"warning: {note}")
     if path:

@@ -35,7 +35,7 @@ from t2t_revival.cli.support.text_files import (
     output_to,
     read_lines,
 )
-from t2t_revival.decoding.outputs import ResultFormat, to_bytes
+from t2t_revival.decoding.outputs import to_bytes
 from t2t_revival.decoding.trained_models import load_translator
 from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.evaluation import reranking
@@ -218,10 +218,10 @@ def _tune(
 
 def _write(flags: RerankFlags, outputs: list[str], models: Sequence[RescoringModel]) -> None:
     path = output_path(flags.output_file)
-    form: ResultFormat[str] = ResultFormat(lambda text: to_bytes([text]), str, str)
     with output_to(path) as output:
-        output.start({"output": "reranked"}, len(outputs), form)
-        output.add(dict(enumerate(outputs)))
+        output.start({"output": "reranked"}, len(outputs), resumable=False)
+        for text in outputs:
+            output.write(to_bytes([text]))
     if path is None or is_special(path):
         return
     say(f"outputs  {path}")

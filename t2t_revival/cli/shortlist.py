@@ -3,9 +3,8 @@
 t2t-shortlist --problem=translate_ende --hparams_set=small [--output_dir=DIR] [--data_dir=DIR]
 
 Learns the most probable translations of each piece of the vocabulary from the training pairs (IBM model 1),
-and writes them to output_dir/shortlist.npz. With --decode_hparams="shortlist=on", the model then computes the
-scores of a batch's possible translations only, instead of the whole vocabulary's; with shortlist=by_line,
-only those of the line itself count, so that its output does not depend on the batch.
+and writes them to output_dir/shortlist.npz. With --engine=ctranslate2 --decode_hparams="shortlist=on", the
+scores of a batch's possible translations are computed only, instead of the whole vocabulary's.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.flags import flag
 from t2t_revival.cli.support.messages import ProgressBar
 from t2t_revival.cli.support.run_flags import SPLIT_DIR, RunFlags
+from t2t_revival.decoding.options import CTRANSLATE2
 from t2t_revival.decoding.translations import Translations, coverage
 from t2t_revival.errors import CommandLine
 from t2t_revival.problems.problem import DEV, TRAIN
@@ -61,7 +61,7 @@ def _learn(flags: ShortlistFlags) -> None:
         f"dev: {size:,.0f} of {vocabularies.targets.size:,} pieces in the shortlist of a line, with "
         f"{share:.1%} of its target's pieces"
     )
-    decoding = CommandLine("t2t-decoder", **flags.named, decode_hparams="shortlist=on")
+    decoding = CommandLine("t2t-decoder", **flags.named, engine=CTRANSLATE2, decode_hparams="shortlist=on")
     print(f"next: {decoding}")
 
 

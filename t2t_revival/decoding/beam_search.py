@@ -1,12 +1,11 @@
-"""Beam search: section 6.1 of the paper, T2T's `utils/beam_search.py`, and the length penalty of Wu et al.
+"""Beam search: section 6.1 of the paper, and T2T's `utils/beam_search.py`.
 
 A hypothesis is *alive* while it has no EOS, and *finished* from then on. At each position (`grow`):
 
 1. `grow_topk` extends the alive hypotheses of a sentence by every token, and keeps the best 2 * beam_size.
    If beam_size of these end with EOS, as many stay alive.
 2. `grow_alive` keeps the best beam_size without EOS.
-3. `grow_finished` adds those with EOS to the finished ones and keeps the best n, by log-probability /
-   length penalty.
+3. `grow_finished` adds those with EOS to the finished ones and keeps the best n, by their `score`.
 4. `is_done` stops the sentence once no alive hypothesis can become better than the worst of these n; or,
    with early stopping, once none would be better if it ended at the next position.
 
@@ -15,15 +14,10 @@ and the first EOS ends the output. `grow_greedy` does the same in fewer operatio
 
 A sentence's result does not depend on its batch. In T2T, the longest source of a batch bounds the outputs of
 all its sentences; here each sentence has a bound of its own.
-
-Reference: Wu et al., 2016, "Google's Neural Machine Translation System", section 7.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-from functools import partial
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -34,86 +28,10 @@ from t2t_revival.decoding.beams import (
     Beams,
     Sentences,
     current_length,
-    search_settings,
     select_parents,
 )
-from t2t_revival.decoding.constraints import TreeConstraint
-from t2t_revival.decoding.decoding_loop import DecodingLoop
-from t2t_revival.decoding.guards import Guards
-from t2t_revival.decoding.shortlist import Shortlist
+from t2t_revival.decoding.hypothesis_scores import best_score, score
 from t2t_revival.decoding.tf_workarounds import log_sum_exp, max_or_one, top_tokens
-from t2t_revival.model import Transformer
-
-
-class BeamSearch:
-    """Finds the most probable outputs of a model.
-
-    The search is compiled at the first call, and reads the model's weights at each call: a model can be
-    decoded again and again while it is trained.
-
-    Args:
-        model: the model.
-        constant_weights: whether the model's weights will not change. Decoding is then faster, at the cost
-            of a second copy of the softmax matrix.
-        constraint: restricts outputs to trees. `None` allows any output. Probabilities are those among the
-            tokens that the constraint knows.
-        shortlist: restricts outputs to tokens that may translate the source; probabilities are those among
-            them. `None` allows all. Not with a constraint.
-        early_stopping: see `is_done`. Almost all outputs stay the same, and take fewer positions.
-        weights: see `DecodingLoop`.
-        guards: see `DecodingLoop`.
-        banned: see `DecodingLoop`.
-
-    Raises:
-        T2TError: the Keras backend is not TensorFlow, or there are a constraint and a shortlist.
-
-    Example:
-        ids, scores = BeamSearch(model)(source_ids, beam_size=4, alpha=0.6, extra_length=50)
-    """
-
-    def __init__(
-        self,
-        model: Transformer,
-        constant_weights: bool = False,
-        constraint: TreeConstraint | None = None,
-        shortlist: Shortlist | None = None,
-        early_stopping: bool = False,
-        weights: Callable[[], AbstractContextManager[Any]] | None = None,
-        guards: Guards | None = None,
-        banned: int = PAD,
-    ) -> None:
-        extend = partial(grow, early_stopping=early_stopping)
-        settings = constant_weights, constraint, weights, False, shortlist, guards, banned
-        self.loop = DecodingLoop(model, extend, *settings, grow_greedy=grow_greedy)
-
-    def __call__(
-        self,
-        source_ids: Any,
-        beam_size: int = 4,
-        alpha: float = 0.6,
-        extra_length: int = 50,
-        n: int = 1,
-        prefixes: Any = None,
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Searches for the best outputs of each sentence.
-
-        Args:
-            source_ids: int32 [batch, source]; each ends with EOS and is padded with 0. A row of padding only
-                has no outputs.
-            beam_size: hypotheses kept at each position; 1 is greedy decoding.
-            alpha: exponent of the length penalty.
-            extra_length: maximum number of tokens that an output has more than its source.
-            n: outputs returned, at most `beam_size`.
-            prefixes: beginnings of the outputs, int32 [batch, longest], without EOS, padded with 0. `None`
-                forces nothing. Scores count forced tokens like all others, and an output may also have
-                `extra_length` tokens more than its prefix. Not with a constraint.
-
-        Returns:
-            Ids, int32 [batch, n, length], and scores, float32 [batch, n], best first. An output ends with
-            EOS and is padded with 0. Outputs without EOS, cut at their maximum length, are returned only for
-            a sentence that has none with EOS. Where there are fewer than n, ids are 0 and the score is -inf.
-        """
-        return self.loop.run(source_ids, search_settings(beam_size, alpha, extra_length, n), prefixes)
 
 
 class TopK(NamedTuple):
@@ -170,7 +88,7 @@ def grow_greedy(beams: Beams, logits: Any, sentences: Sentences, allowed: Any = 
     length = current_length(beams) + 1
     exists = log_probs > NEG_INF
     ends = exists & ((tokens == EOS) | (length >= sentences.max_lengths))
-    scores = log_probs / length_penalty(length, sentences.settings.alpha)
+    scores = score(log_probs, length, sentences.settings)
     padded = tf.pad(beams.finished_seq, [[0, 0], [0, 0], [0, 1]], constant_values=PAD)
     return beams._replace(
         last_ids=tokens,
@@ -243,7 +161,7 @@ def grow_finished(beams: Beams, topk: TopK, sentences: Sentences) -> tuple[Any, 
     exists = topk.log_probs > NEG_INF
     newly_finished = tf.reduce_any(topk.finished & exists, axis=1, keepdims=True)  # [batch, 1]
     cut = (length >= sentences.max_lengths) & ~(newly_finished | (beams.finished_scores[:, :1] > NEG_INF))
-    scores = topk.log_probs / length_penalty(length, sentences.settings.alpha)
+    scores = score(topk.log_probs, length, sentences.settings)
     scores = tf.where((topk.finished | cut) & exists, scores, NEG_INF)
 
     padded = tf.pad(beams.finished_seq, [[0, 0], [0, 0], [0, 1]], constant_values=PAD)
@@ -258,24 +176,14 @@ def is_done(
 ) -> Any:
     """Returns which sentences need no further position, bool [batch, 1] (T2T's `_is_finished`).
 
-    A log-probability only falls from here on. The best score that an alive hypothesis can still reach is
-    therefore today's log-probability / the largest penalty to come: that of the maximum length where alpha
-    is positive, else that of the next position. A sentence is done when its n-th finished score is as good;
-    with early stopping, when that score is as good as those of hypotheses that end at the next position.
+    A sentence is done when its n-th finished score is as good as the best one that an alive hypothesis can
+    still reach; with early stopping, when it is as good as those of hypotheses that end at the next position.
     """
-    alpha = sentences.settings.alpha
-    longest = length + 1
-    if not early_stopping:
-        longest = tf.where(alpha >= 0, sentences.max_lengths, longest)  # [batch, 1]
-    penalty = length_penalty(longest, alpha)
-    best_possible = alive_log_probs[:, :1] / penalty
+    best_possible = best_score(
+        alive_log_probs[:, :1], length, sentences.max_lengths, sentences.settings, early_stopping
+    )
     worst_finished = tf.gather(finished_scores, sentences.num_outputs - 1, batch_dims=1)
     return (length >= sentences.max_lengths) | (best_possible <= worst_finished)
-
-
-def length_penalty(length: Any, alpha: Any) -> Any:
-    """((5 + length) / 6)^alpha, equation (14) of Wu et al.; `length` counts tokens, EOS included."""
-    return tf.pow((5.0 + tf.cast(length, tf.float32)) / 6.0, alpha)
 
 
 def keep_first(rows: Any, count: Any) -> Any:

@@ -1,4 +1,4 @@
-"""State of decoding: settings, the sentences of the batch, and their hypotheses."""
+"""State of decoding: the sentences of the batch, and their hypotheses."""
 
 from __future__ import annotations
 
@@ -7,55 +7,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from t2t_revival.decoding.engine import SearchSettings
 from t2t_revival.decoding.lexical_tables import LexicalState, LexicalTables
 from t2t_revival.model import DecoderState
 
 NEG_INF = -np.inf  # log-probability of a hypothesis that does not exist
-ALL = -1  # value of keep_top_k
 
 
-class SearchSettings(NamedTuple):
-    """Settings of a search, as tensors.
-
-    They are scalars, or [batch, 1] with a value for each sentence: both broadcast with [batch, beams].
-
-    Attributes:
-        beam_size: hypotheses kept per sentence, int32.
-        alpha: exponent of the length penalty, float32; 0 means no penalty.
-        extra_length: maximum number of tokens that an output has more than its source, int32.
-        n: outputs returned per sentence, at most `beam_size`; int32.
-    """
-
-    beam_size: Any
-    alpha: Any
-    extra_length: Any
-    n: Any
-
-
-def search_settings(beam_size: int, alpha: float, extra_length: int, n: int) -> SearchSettings:
-    """Returns settings that are the same for all sentences, as scalars."""
-    return SearchSettings(
-        tf.constant(beam_size, tf.int32),
-        tf.constant(alpha, tf.float32),
-        tf.constant(extra_length, tf.int32),
-        tf.constant(n, tf.int32),
-    )
-
-
-class Draws(NamedTuple):
-    """Random numbers and settings of sampling.
-
-    The settings are scalars, or [batch, 1] with a value for each sentence.
-
-    Attributes:
-        uniforms: random numbers of [0, 1), float32 [batch, position, n].
-        temperature: divides the logits; the nearer to 0, the more often the most probable token is drawn.
-        keep_top_k: number of most probable tokens to draw from, int32; `ALL` draws from all.
-    """
-
-    uniforms: Any
-    temperature: Any
-    keep_top_k: Any
+def search_settings(settings: SearchSettings) -> SearchSettings:
+    """Returns settings that are the same for all sentences, as tensors."""
+    dtypes = SearchSettings(tf.int32, tf.float32, tf.int32, tf.int32)
+    return SearchSettings(*map(tf.constant, settings, dtypes))
 
 
 class Sentences(NamedTuple):
@@ -71,8 +33,6 @@ class Sentences(NamedTuple):
         encoder_bias: see `DecoderState`.
         source_words: see `words` of `DecoderState`.
         constraint_inputs: input of the constraint for each sentence, such as its number of words; else empty.
-        shortlisted: tokens of the batch's shortlist that are in each sentence's own, bool [batch, 1, tokens];
-            empty if a sentence may use all of them.
         draws: see `Draws`; empty if nothing is drawn.
         lexical: see `LexicalTables`; empty if outputs need no phrases.
     """
@@ -86,7 +46,6 @@ class Sentences(NamedTuple):
     encoder_bias: Any
     source_words: Any
     constraint_inputs: Any
-    shortlisted: Any
     draws: Any
     lexical: Any = ()
 
@@ -125,18 +84,19 @@ class Results(NamedTuple):
     scores: Any
 
 
-def initial_beams(max_lengths: Any, n: Any, state: DecoderState) -> Beams:
+def initial_beams(sentences: Sentences, n: Any, state: DecoderState) -> Beams:
     """Returns one empty hypothesis per sentence, and none where the maximum length is 0."""
-    batch = tf.shape(max_lengths)[0]
+    batch = tf.shape(sentences.max_lengths)[0]
     return Beams(
         last_ids=tf.zeros([batch, 1], tf.int32),
         alive_seq=tf.zeros([batch, 1, 0], tf.int32),
-        alive_log_probs=tf.where(max_lengths > 0, 0.0, NEG_INF),
+        alive_log_probs=tf.where(sentences.max_lengths > 0, 0.0, NEG_INF),
         finished_seq=tf.zeros([batch, n, 0], tf.int32),
         finished_scores=tf.fill([batch, n], NEG_INF),
         self_bias=state.self_bias,
         self_caches=state.self_caches,
         words_emitted=state.words_emitted,
+        lexical=initial_state(sentences.lexical) if sentences.lexical else (),
     )
 
 

@@ -13,9 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from t2t_revival.checkpoints.directory import Checkpoint
 from t2t_revival.checkpoints.file import written_at
+from t2t_revival.decoding.batching import OnProgress
+from t2t_revival.decoding.notes import OnNote, ignore_note
 from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.decoding.outputs import part_file, to_bytes
-from t2t_revival.decoding.resumable import OnNote, OnProgress, ignore_note, translate_lines
+from t2t_revival.decoding.outputs import to_bytes
+from t2t_revival.decoding.part_file import part_file
+from t2t_revival.decoding.resumable import translate_lines
 from t2t_revival.errors import T2TError
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.utils import checked_json

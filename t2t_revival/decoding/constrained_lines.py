@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import numpy as np
 
+from t2t_revival.decoding.engine import Engine, Inputs, SearchSettings
 from t2t_revival.decoding.lexical_constraints import (
     LineConstraints,
     count,
     fit,
 )
-from t2t_revival.decoding.lexical_tables import LineAutomata, Unit, tables_of
+from t2t_revival.decoding.lexical_tables import LexicalTables, LineAutomata, Unit, tables_of
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.outputs import Translation
 from t2t_revival.decoding.phrases import AT_ONCE, Form, Spelling
 from t2t_revival.decoding.preprocessor import LINE_ENDS, Preprocessor, pad
 from t2t_revival.errors import LineError, T2TError
 from t2t_revival.utils.blank import is_blank
-
-if TYPE_CHECKING:
-    from t2t_revival.decoding.lexical_search import LexicalSearch
 
 ATTEMPTS = 5  # of searches for an output without the avoided phrases
 Found = tuple[list[list[int]], list[float]]
@@ -41,16 +39,34 @@ class _Line:
     room: int
 
 
+class Attempt(NamedTuple):
+    """A search for the outputs of some lines.
+
+    Attributes:
+        indices: of the lines.
+        ids: tokens of their sources.
+        tables: of their phrases.
+    """
+
+    indices: list[int]
+    ids: list[list[int]]
+    tables: LexicalTables
+
+
 class ConstrainedLines:
     """The lines of a call that have constraints.
 
     Args:
-        search: finds outputs; `None` if no line has constraints.
+        engine: finds outputs; `None` if no line has constraints, or if others answer `searches`.
         preprocessor: of the call.
+        spelling: of phrases. `None` is that of the engine.
     """
 
-    def __init__(self, search: LexicalSearch | None, preprocessor: Preprocessor) -> None:
-        self._search, self._preprocessor = search, preprocessor
+    def __init__(
+        self, engine: Engine | None, preprocessor: Preprocessor, spelling: Spelling | None = None
+    ) -> None:
+        self._engine, self._preprocessor = engine, preprocessor
+        self._own_spelling = spelling
         self._options, self._first_line = preprocessor.options, preprocessor.first_line
         self._lines: dict[int, _Line] = {}
         self._blank: dict[int, LineConstraints] = {}
@@ -80,8 +96,9 @@ class ConstrainedLines:
 
     @property
     def _spelling(self) -> Spelling:
-        assert self._search
-        return self._search.spelling
+        spelling = self._engine.spelling if self._engine else self._own_spelling
+        assert spelling
+        return spelling
 
     @property
     def constraints(self) -> dict[int, LineConstraints]:
@@ -101,7 +118,7 @@ class ConstrainedLines:
             inputs: the model's inputs.
             n: number of outputs.
         """
-        lines = ConstrainedLines(self._search, self._preprocessor)
+        lines = ConstrainedLines(self._engine, self._preprocessor)
         for index, one in constraints.items():
             with suppress(LineError):
                 lines.add(index, one, inputs[index], self._lines[index].ids)
@@ -109,13 +126,32 @@ class ConstrainedLines:
 
     def search(self, indices: Sequence[int], n: int) -> Iterator[Hypotheses]:
         """Yields index, ids and scores of the n best outputs of lines with constraints."""
+        searches = self.searches(indices)
+        try:
+            attempt = next(searches)
+            while True:
+                attempt = searches.send(self._find(attempt, n))
+        except StopIteration as end:
+            yield from end.value
+
+    def searches(self, indices: Sequence[int]) -> Generator[Attempt, dict[int, Found], list[Hypotheses]]:
+        """Yields searches, is sent ids and scores of the n best outputs of each line, by its index.
+
+        The first search is of all lines with constraints; the others are stricter, of lines whose outputs
+        have avoided phrases.
+
+        Returns:
+            Index, ids and scores of each of these lines.
+        """
         indices = [index for index in indices if index in self]
         pending = {index: self._lines[index].automata for index in indices}
         found: dict[int, Found] = {}
         for _ in range(ATTEMPTS):
             if not pending:
                 break
-            latest = self._find(pending, n)
+            rooms = [self._lines[index].room for index in pending]
+            ids = [self._lines[index].ids for index in pending]
+            latest = yield Attempt([*pending], ids, tables_of([*pending.values()], rooms))
             found |= {i: one for i, one in latest.items() if one[1][0] > -np.inf or i not in found}
             again = {
                 index: stricter(line.units, *latest[index], self._spelling) for index, line in pending.items()
@@ -125,7 +161,7 @@ class ConstrainedLines:
                 for index, units in again.items()
                 if units is not None
             }
-        yield from ((index, *found[index]) for index in indices)
+        return [(index, *found[index]) for index in indices]
 
     def mark(self, index: int, outputs: list[Translation]) -> list[Translation]:
         """Returns the outputs of a line with the phrases that they lack or should not have."""
@@ -138,15 +174,13 @@ class ConstrainedLines:
             for one in outputs
         ]
 
-    def _find(self, lines: Mapping[int, LineAutomata], n: int) -> dict[int, Found]:
-        assert self._search
-        rows = pad([self._lines[index].ids for index in lines])
-        tables = tables_of([*lines.values()], [self._lines[index].room for index in lines])
+    def _find(self, attempt: Attempt, n: int) -> dict[int, Found]:
+        assert self._engine
         options = self._options
-        settings = options.beam_size, options.alpha, options.extra_length, n
-        ids, scores = self._search(rows, tables, *settings)
+        settings = SearchSettings(options.beam_size, options.alpha, options.extra_length, n)
+        ids, scores = self._engine.search(Inputs(pad(attempt.ids), settings, tables=attempt.tables))
         pairs = zip(np.asarray(ids).tolist(), np.asarray(scores).tolist(), strict=True)
-        return dict(zip(lines, pairs, strict=True))
+        return dict(zip(attempt.indices, pairs, strict=True))
 
 
 def checked(constraints: LineConstraints, number: int) -> LineConstraints:
@@ -212,7 +246,7 @@ def _with_forms(unit: Unit, outputs: Sequence[list[int]], spelling: Spelling) ->
 
 
 def room_of(source_length: int, options: DecodeHParams) -> int:
-    """Returns the maximum number of tokens of an output, EOS counted, as `DecodingLoop` has it."""
+    """Returns the maximum number of tokens of an output, EOS counted, as `SearchGraph.bounds` has it."""
     room = source_length + options.extra_length
     if ratio := options.max_length_ratio:
         share = math.ceil(np.float32(ratio) * np.float32(source_length - 1))  # as `Guards.bounds` rounds
@@ -221,7 +255,7 @@ def room_of(source_length: int, options: DecodeHParams) -> int:
 
 
 def constrained_lines(
-    search: Callable[[], LexicalSearch],
+    engine: Engine,
     preprocessor: Preprocessor,
     constraints: Sequence[LineConstraints | None] | None,
     inputs: Sequence[str],
@@ -230,18 +264,19 @@ def constrained_lines(
     """Returns the lines of a call that have constraints.
 
     Args:
-        search: returns the search; called only if there are such lines.
+        engine: finds outputs.
         preprocessor: of the call.
         constraints: one for each line, or `None` for none at all.
         inputs: the model's inputs.
         source_ids: their tokens.
 
     Raises:
-        T2TError: as `ConstrainedLines.add`.
+        T2TError: the engine cannot search for phrases; or as `ConstrainedLines.add`.
     """
     if not constraints:
         return ConstrainedLines(None, preprocessor)
-    lines = ConstrainedLines(search(), preprocessor)
+    _ = engine.spelling  # or else the error that it has none, of no line
+    lines = ConstrainedLines(engine, preprocessor)
     for index, (one, text, ids) in enumerate(zip(constraints, inputs, source_ids, strict=True)):
         if one:
             lines.add(index, one, text, ids)

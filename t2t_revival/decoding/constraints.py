@@ -103,12 +103,12 @@ class PrefixConstraint:
     """Allows only the next token of a prefix, and all tokens after its end.
 
     Args:
-        size: number of tokens, int or scalar tensor.
+        size: number of tokens.
 
     Reference: T2T's `Transformer._fast_decode`, whose prefixes of a batch are of one length, and not scored.
     """
 
-    def __init__(self, size: Any) -> None:
+    def __init__(self, size: int) -> None:
         self.size = size
 
     def allowed_tokens(self, seq: Any, prefixes: Any, max_lengths: Any) -> Any:

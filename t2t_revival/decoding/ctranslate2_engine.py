@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import sys
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,8 +28,9 @@ from t2t_revival.decoding.ctranslate2_format import (
     convert_checkpoint,
     format_vocabulary_map,
 )
-from t2t_revival.decoding.details import Annotations
-from t2t_revival.decoding.options import BY_LINE, PRECISIONS, DecodeHParams
+from t2t_revival.decoding.engine import Annotations, Engine, EngineConfig, Inputs
+from t2t_revival.decoding.notes import OnNote
+from t2t_revival.decoding.options import CTRANSLATE2, PRECISIONS, DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.utils.child_process import run_in_child
@@ -38,12 +39,12 @@ from t2t_revival.utils.forks import start_computing
 if TYPE_CHECKING:
     import ctranslate2
 
+    from t2t_revival.data.vocabulary import TextEncoder
     from t2t_revival.decoding.translations import Translations
 
-OnNote = Callable[[str], None]
 MAX_BATCH_SIZE = 32  # sentences that a CPU decodes at once: with 128, int8 and float32 take 10% longer
 GPU, CPU = "cuda", "cpu"
-UNSUPPORTED = "CTranslate2 does not support {}: use {}--engine=tensorflow"
+UNSUPPORTED = "CTranslate2 does not support {}: use --engine=tensorflow"
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class Hypothesis:
         return self.ids[-1:] == [EOS]
 
     def score(self, alpha: float) -> float:
-        """Log-probability / ((5 + length) / 6)^alpha, equation (14) of Wu et al., as `BeamSearch` has it."""
+        """Log-probability / ((5 + length) / 6)^alpha, equation (14) of Wu et al."""
         return float(self.log_prob / ((5 + len(self.ids)) / 6) ** alpha)
 
 
@@ -72,61 +73,49 @@ class Sentence:
     max_length: int
 
 
-class CTranslate2Engine:
-    """The engine of `Translator` that CTranslate2 is; `load_checkpoint` comes first.
-
-    The search differs from `BeamSearch` in that it stops when beam_size hypotheses are finished. Their order
-    and scores are by the length penalty of `BeamSearch`.
+class CTranslate2Model:
+    """A trained model, converted for CTranslate2; `load_checkpoint` comes first.
 
     Args:
         hparams: of the model.
         vocabularies: of source and target.
         options: how to decode.
-        precision: one of `PRECISIONS`, in which the engine computes.
-        num_parallel_batches: batches that are decoded at the same time, with one thread each.
+        config: of the engine, which has one thread for each batch.
         on_note: called with a line for people when a checkpoint is converted.
-        translations: makes shortlists, if the options have one.
+        translations: make the vocabulary map; `None` leaves it out.
         alignment_heads: align words; `None` for no alignments.
 
     Attributes:
-        constraint: `None`; see `TensorFlowEngine`.
-        attend: see `TensorFlowEngine`.
-        out_of_memory: see `TensorFlowEngine`.
-        hparams: of the model.
-        precision: as given.
+        hparams, vocabularies: as given.
+        device: that it computes on.
+        vocabulary_map: its text; "" for none.
+        heads: whose mean attention it returns: with a coverage penalty, all of the last layer.
+        translator: has the weights.
 
     Raises:
         T2TError: CTranslate2 is not installed, or does not support the model, the options or the precision.
     """
 
-    constraint = None
-    out_of_memory = MemoryError
+    translator: ctranslate2.Translator
 
     def __init__(
         self,
         hparams: HParams,
         vocabularies: Vocabularies,
         options: DecodeHParams,
-        precision: str,
-        num_parallel_batches: int,
+        config: EngineConfig,
         on_note: OnNote,
         translations: Translations | None = None,
         alignment_heads: AlignmentHeads | None = None,
     ) -> None:
-        check_usable(hparams, options, precision)
-        self._heads = all_heads(hparams) if options.coverage_penalty else alignment_heads
-        if self._heads:
-            self._heads.check(hparams)
-        self.attend = self._attention if options.coverage_penalty else None
-        self.hparams, self.precision, self._device = hparams, precision, find_device()
-        self._vocabularies = vocabularies
-        self._source_pieces, self._target_pieces = vocabularies.inputs.pieces, vocabularies.targets.pieces
-        self._ids = {piece: token for token, piece in enumerate(self._target_pieces)}
+        check_usable(hparams, options, config.precision)
+        self.heads = all_heads(hparams) if options.coverage_penalty else alignment_heads
+        if self.heads:
+            self.heads.check(hparams)
+        self.hparams, self.vocabularies, self.device = hparams, vocabularies, find_device()
+        self.vocabulary_map = format_vocabulary_map(translations, vocabularies) if translations else ""
         self._longest = hparams.max_length + 2 * options.extra_length  # of a source, its prefix or its output
-        self._options = options
-        self._num_parallel_batches, self._on_note = num_parallel_batches, on_note
-        self._vocabulary_map = format_vocabulary_map(translations, vocabularies) if translations else ""
-        self._translator: ctranslate2.Translator
+        self._config, self._on_note = config, on_note
 
     def load_checkpoint(self, checkpoint: Checkpoint) -> None:
         """Loads a checkpoint, converted beside it; see `open_converted`.
@@ -139,14 +128,14 @@ class CTranslate2Engine:
             "ctranslate2": version("ctranslate2"),
             "weights": fingerprint(checkpoint.path),
             "architecture": self.hparams.architecture(),
-            "vocabulary": self._vocabularies.fingerprint,
+            "vocabulary": self.vocabularies.fingerprint,
             "positions": positions,
-            "vocabulary_map": zlib.crc32(self._vocabulary_map.encode()),
-            "heads": self._heads and [self._heads.layer, *self._heads.heads],
+            "vocabulary_map": zlib.crc32(self.vocabulary_map.encode()),
+            "heads": self.heads and [self.heads.layer, *self.heads.heads],
         }
 
         def convert(folder: Path) -> None:
-            own = self.hparams, self._vocabularies, positions, self._vocabulary_map, self._heads
+            own = self.hparams, self.vocabularies, positions, self.vocabulary_map, self.heads
             if "tensorflow" in sys.modules:
                 start_computing()
                 convert_checkpoint(checkpoint.path, folder, *own)
@@ -155,7 +144,7 @@ class CTranslate2Engine:
                     "the conversion for CTranslate2", convert_checkpoint, checkpoint.path, folder, *own
                 )
 
-        self._translator = open_converted(checkpoint.path, origin, convert, self._load, self._on_note)
+        self.translator = open_converted(checkpoint.path, origin, convert, self._load, self._on_note)
 
     def _load(self, folder: Path) -> ctranslate2.Translator:
         import ctranslate2
@@ -163,27 +152,50 @@ class CTranslate2Engine:
         with _errors():
             return ctranslate2.Translator(
                 str(folder),
-                self._device,
-                compute_type=self.precision,
-                inter_threads=self._num_parallel_batches,
+                self.device,
+                compute_type=self._config.precision,
+                inter_threads=self._config.parallel,
                 intra_threads=1,
             )
 
-    def search(
+
+class CTranslate2Engine(Engine):
+    """Decodes with CTranslate2.
+
+    The search differs from that of `SearchGraph` in that it stops when beam_size hypotheses are finished.
+    Their order and scores are by the same length penalty.
+
+    Args:
+        model: the converted model.
+        vocabulary: of the outputs.
+        options: how to decode.
+        config: of the engine.
+    """
+
+    unsupported = UNSUPPORTED
+
+    def __init__(
         self,
-        source_ids: Any,
-        beam_size: int = 4,
-        alpha: float = 0.6,
-        extra_length: int = 50,
-        n: int = 1,
-        prefixes: Any = None,
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Searches for the best outputs of each sentence; arguments and results are those of `BeamSearch`."""
+        model: CTranslate2Model,
+        vocabulary: TextEncoder,
+        options: DecodeHParams,
+        config: EngineConfig,
+    ) -> None:
+        self._converted, self._options = model, options
+        self._source_pieces, self._target_pieces = model.vocabularies.inputs.pieces, vocabulary.pieces
+        self._ids = {piece: token for token, piece in enumerate(self._target_pieces)}
+        self._bans_unknown = vocabulary.banned != PAD
+        self.description = f"{CTRANSLATE2}, {config.precision}"
+
+    def load_weights(self, checkpoint: Checkpoint) -> None:
+        self._converted.load_checkpoint(checkpoint)
+
+    def search(self, inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:
+        beam_size, alpha, extra_length, n = inputs.settings
+        prefixes = inputs.prefixes if inputs.has_prefixes else [[]] * len(inputs.ids)
         sentences = [
             self._sentence(source, prefix, extra_length)
-            for source, prefix in zip(
-                source_ids, [[]] * len(source_ids) if prefixes is None else prefixes, strict=True
-            )
+            for source, prefix in zip(inputs.ids, prefixes, strict=True)
         ]
         found = self._hypotheses(sentences, beam_size, alpha)
         best = [_best(hypotheses, alpha, n) for hypotheses in found]
@@ -196,36 +208,23 @@ class CTranslate2Engine:
                 scores[row, place] = output.score(alpha)
         return ids, scores
 
-    def scorer(self, source_ids: Any, target_ids: Any) -> np.ndarray:
-        """Returns log-probabilities of targets, float64 [batch]; arguments are those of `Scorer`."""
+    def score(self, source_ids: Any, target_ids: Any) -> np.ndarray:
         return np.array([sum(values) for values in self._log_probs(source_ids, target_ids)])
 
-    def sampler(self, *_: Any) -> NoReturn:
-        """Raises the error that outputs are not drawn: CTranslate2 has no seeds by line."""
-        raise T2TError(UNSUPPORTED.format("sampling_method=random", ""))
-
-    def annotate(self, source_ids: Any, target_ids: Any) -> Annotations:
-        """Annotates given outputs, without alternatives; arguments and results are those of `Annotator`."""
+    def annotate(self, source_ids: Any, target_ids: Any, heads: AlignmentHeads | None = None) -> Annotations:
         log_probs = np.zeros(np.shape(target_ids), np.float32)
         for row, values in zip(log_probs, self._log_probs(source_ids, target_ids), strict=True):
             row[: len(values)] = values
         none = np.zeros((*log_probs.shape, 0))
-        attention = self._attention(source_ids, target_ids) if self._heads else none
+        attention = self.attend(source_ids, target_ids) if heads else none
         return Annotations(log_probs, none.astype(np.int32), none, attention)
 
-    def _log_probs(self, source_ids: Any, target_ids: Any) -> Iterator[list[float]]:
-        return self._token_log_probs(*self._pieces(source_ids, target_ids))
-
-    def _pieces(self, source_ids: Any, target_ids: Any) -> tuple[list[list[str]], list[list[str]]]:
-        sources = [_to_pieces(ids, self._source_pieces) for ids in source_ids]
-        return sources, [_to_pieces(ids, self._target_pieces) for ids in target_ids]
-
-    def _attention(self, source_ids: Any, target_ids: Any) -> np.ndarray:
-        """Returns mean weights of heads, [batch, target, source], of outputs that CTranslate2 must write."""
+    def attend(self, source_ids: Any, target_ids: Any) -> np.ndarray:
+        """Returns the mean attention of the converted model's heads, float32 [batch, target, source]."""
         sources, targets = self._pieces(source_ids, target_ids)
         attention = np.zeros((*np.shape(target_ids), np.shape(source_ids)[1]), np.float32)
         with _errors():
-            results = self._translator.translate_batch(
+            results = self._converted.translator.translate_batch(
                 sources,
                 targets,
                 beam_size=1,
@@ -239,6 +238,13 @@ class CTranslate2Engine:
             of_row[: len(weights), : len(source)] = weights
             of_row[: len(weights), len(source)] = 1 - weights.sum(-1)
         return attention
+
+    def _log_probs(self, source_ids: Any, target_ids: Any) -> Iterator[list[float]]:
+        return self._token_log_probs(*self._pieces(source_ids, target_ids))
+
+    def _pieces(self, source_ids: Any, target_ids: Any) -> tuple[list[list[str]], list[list[str]]]:
+        sources = [_to_pieces(ids, self._source_pieces) for ids in source_ids]
+        return sources, [_to_pieces(ids, self._target_pieces) for ids in target_ids]
 
     def _sentence(self, source: Sequence[int], prefix: Sequence[int], extra_length: int) -> Sentence:
         """Converts ids to pieces; the maximum length is that of `constraints.max_output_lengths`."""
@@ -277,10 +283,10 @@ class CTranslate2Engine:
         """Translates sentences whose outputs have at most the largest of their maximum lengths."""
         sources, prefixes = ([getattr(s, part) for s in sentences] for part in ("source", "prefix"))
         with _errors():
-            results = self._translator.translate_batch(
+            results = self._converted.translator.translate_batch(
                 sources,
                 prefixes if any(prefixes) else None,
-                max_batch_size=MAX_BATCH_SIZE if self._device == CPU else 0,
+                max_batch_size=MAX_BATCH_SIZE if self._converted.device == CPU else 0,
                 beam_size=beam_size,
                 num_hypotheses=beam_size,
                 length_penalty=alpha,
@@ -290,8 +296,8 @@ class CTranslate2Engine:
                 max_decoding_length=max(sentence.max_length for sentence in sentences),
                 return_scores=True,
                 return_end_token=True,
-                use_vmap=bool(self._vocabulary_map),
-                disable_unk=self._vocabularies.targets.banned != PAD,
+                use_vmap=bool(self._converted.vocabulary_map),
+                disable_unk=self._bans_unknown,
             )
         forced = self._prefix_log_probs(sources, prefixes)
         return [
@@ -313,7 +319,7 @@ class CTranslate2Engine:
     def _token_log_probs(self, sources: list[list[str]], targets: list[list[str]]) -> Iterator[list[float]]:
         """Yields the log-probabilities of each target's tokens, that of EOS last."""
         with _errors():
-            results = self._translator.score_batch(sources, targets, max_input_length=0)
+            results = self._converted.translator.score_batch(sources, targets, max_input_length=0)
         yield from (result.log_probs for result in results)
 
 
@@ -334,9 +340,7 @@ def check_usable(hparams: HParams, options: DecodeHParams, precision: str) -> No
         ),
     ):
         if given:
-            raise T2TError(UNSUPPORTED.format(name, ""))
-    if options.shortlist == BY_LINE:
-        raise T2TError(UNSUPPORTED.format("shortlist=by_line", "shortlist=on, or "))
+            raise T2TError(UNSUPPORTED.format(name))
     check_convertible(hparams)
     _check_precision(precision, find_device())
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from t2t_revival.checkpoints.directory import restore_weights
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
 from t2t_revival.decoding.capabilities import CTRANSLATE2, check_held
+from t2t_revival.decoding.engine import load_transformer
 from t2t_revival.errors import T2TError
 from t2t_revival.utils import keras_config, native_log
 
@@ -101,16 +101,8 @@ def convert_checkpoint(
     os.environ.setdefault(MEMORY_AS_NEEDED, "true")
     with native_log.quiet():
         keras_config.import_keras()
-        model = _restored(checkpoint, hparams, vocabularies)
+        model = load_transformer(checkpoint, hparams, vocabularies)
     write_ctranslate2(model, vocabularies, positions, folder, vocabulary_map=vocabulary_map, heads=heads)
-
-
-def _restored(checkpoint: Path, hparams: HParams, vocabularies: Vocabularies) -> Transformer:
-    from t2t_revival.model import Transformer
-
-    model = Transformer(hparams, vocabularies.inputs.size, target_vocab_size=vocabularies.target_size)
-    restore_weights(model, checkpoint)
-    return model
 
 
 def write_vocabularies(vocabularies: Vocabularies, folder: Path) -> None:

@@ -7,300 +7,35 @@ are done: see `run_until_compaction`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from functools import partial
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-import keras
-import numpy as np
 import tensorflow as tf
 
 from t2t_revival.data.vocabulary.sentencepiece import PAD
-from t2t_revival.decoding.beams import (
-    NEG_INF,
-    Beams,
-    Draws,
-    Results,
-    SearchSettings,
-    Sentences,
-    current_length,
-    initial_beams,
-    initial_state,
-    is_active,
-    num_active,
-)
-from t2t_revival.decoding.constraints import PrefixConstraint, TreeConstraint, max_output_lengths
-from t2t_revival.decoding.guards import Guards, restrict
-from t2t_revival.decoding.lexical_tables import LexicalTables
-from t2t_revival.decoding.model_precision import InModelPrecision
-from t2t_revival.decoding.shortlist import Shortlist, places_of
-from t2t_revival.decoding.tf_workarounds import (
-    cast_weights,
-    check_result,
-    max_or_one,
-    prevent_fusion,
-    shape_invariants,
-)
-from t2t_revival.errors import T2TError
-from t2t_revival.model import DecoderState, Transformer
+from t2t_revival.decoding.beams import Beams, Results, Sentences, current_length, is_active, num_active
+from t2t_revival.decoding.tf_workarounds import shape_invariants
+from t2t_revival.model import DecoderState
 from t2t_revival.model.attention import MASKED
 
-Grow: TypeAlias = Callable[[Beams, Any, Sentences, Any], Beams]  # as `beam_search.grow`
-
-IDS, INTEGER, REAL = (
-    tf.TensorSpec(shape, dtype)
-    for shape, dtype in (([None, None], tf.int32), ([], tf.int32), ([], tf.float32))
-)
-SETTINGS = SearchSettings(INTEGER, REAL, INTEGER, INTEGER)
-FLAGS = tf.TensorSpec([None, None], tf.bool)
-TABLES = LexicalTables(*[IDS] * len(LexicalTables._fields))._replace(ended=FLAGS, forbidden=FLAGS)
+Step: TypeAlias = Callable[[Sentences, Beams], Beams]  # decodes one position
 COMPACTION = 4  # the batch is compacted when more than 1 / COMPACTION of its sentences are done
 
 
-class DecodingLoop:
-    """Decodes sentences position by position until all are done.
-
-    Args:
-        model: the model.
-        grow: extends hypotheses by a position, as `beam_search.grow` does.
-        constant_weights: see `BeamSearch`.
-        constraint: see `BeamSearch`.
-        weights: returns a scope in which the model has the weights to decode with. `None` is `cast_weights`.
-        samples: whether `grow` needs random numbers.
-        shortlist: restricts outputs to tokens that may translate the source. `None` allows all.
-        guards: restrict outputs that are text. `None` is for none.
-        banned: a token that outputs that are text do not have, unless it is forced; PAD for none.
-        grow_greedy: does what `grow` does, where beam_size is known to be 1. `None` leaves it to `grow`.
-
-    Attributes:
-        variables: variables that a SavedModel of the loop must hold beside the model's.
-
-    Raises:
-        T2TError: the Keras backend is not TensorFlow, or there are a constraint and a shortlist.
-    """
-
-    def __init__(
-        self,
-        model: Transformer,
-        grow: Grow,
-        constant_weights: bool = False,
-        constraint: TreeConstraint | None = None,
-        weights: Callable[[], AbstractContextManager[Any]] | None = None,
-        samples: bool = False,
-        shortlist: Shortlist | None = None,
-        guards: Guards | None = None,
-        banned: int = PAD,
-        grow_greedy: Grow | None = None,
-    ) -> None:
-        if keras.backend.backend() != "tensorflow":
-            raise T2TError(
-                f"decoding does not run on the Keras backend {keras.backend.backend()}: "
-                "set KERAS_BACKEND=tensorflow"
-            )
-        if constraint and shortlist:
-            raise T2TError(
-                "a shortlist is for outputs that are text, and here outputs are trees: leave it out"
-            )
-        self.model = model
-        self._grow = grow
-        self._grow_greedy = grow_greedy or grow
-        self._constraint = constraint
-        self._shortlist = shortlist
-        self._guards, self._banned = guards, banned
-        self._weights = weights or partial(cast_weights, model.weights, model.compute_dtype)
-        if shortlist:
-            self.variables = shortlist.variables
-        else:
-            self._kernels = model.softmax_kernel() if constant_weights and not constraint else ()
-            kernels = tf.nest.flatten(self._kernels)  # one of each model of an ensemble
-            self.variables = [tf.Variable(kernel, trainable=False) for kernel in kernels]
-        uniforms = tf.TensorSpec([None, None, None], tf.float32)
-        draws = Draws(uniforms, REAL, INTEGER) if samples else ()
-        signature = [IDS, SETTINGS, draws]
-        self._compiled = {
-            (each, has_prefixes): tf.function(
-                partial(self._in_model_precision, each),
-                input_signature=[*signature, IDS] if has_prefixes else signature,
-                autograph=False,
-            )
-            for each in (self._grow, self._grow_greedy)
-            for has_prefixes in (False, True)
-        }
-
-    def compile_lexical(self, grow: Callable[[Any, Beams, Any, Sentences, Any], Beams]) -> Any:
-        """Compiles the loop for outputs that have given phrases.
-
-        Args:
-            grow: extends hypotheses; its first argument is the class of each token, int32 [vocab].
-
-        Returns:
-            A function of source ids, settings, classes of tokens and `LexicalTables`; it returns ids and
-            scores.
-        """
-
-        def decode(ids: Any, settings: SearchSettings, classes: Any, tables: LexicalTables) -> Any:
-            return self.decode_lexical(partial(grow, classes), ids, settings, tables)
-
-        classes = tf.TensorSpec([None], tf.int32)
-        return tf.function(decode, input_signature=[IDS, SETTINGS, classes, TABLES], autograph=False)
-
-    def decode_lexical(self, grow: Grow, source_ids: Any, settings: SearchSettings, tables: Any) -> Any:
-        """Adds the ops of a loop with `LexicalTables` to the present graph; see `compile_lexical`."""
-        return self._in_model_precision(grow, source_ids, settings, (), None, tables)
-
-    def bounds(self, source_ids: Any, settings: SearchSettings, prefixes: Any = None) -> tuple[Any, Any]:
-        """Returns the minimum and the maximum length of each output, both int32 [batch, 1].
-
-        The minimum is () without guards.
-        """
-        longest = max_output_lengths(source_ids, settings.extra_length, prefixes)
-        if not self._guards:
-            return (), longest
-        forced = 0 if prefixes is None else tf.math.count_nonzero(prefixes, 1, True, tf.int32)
-        return self._guards.bounds(source_ids, longest, forced)
-
-    def run(
-        self, source_ids: Any, settings: SearchSettings, prefixes: Any = None, draws: Any = ()
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Runs the compiled loop; `settings` are scalars. See `BeamSearch.__call__` for the other values."""
-        decode = self._compiled[self._grow_of(settings), prefixes is not None]
-        inputs = [source_ids] if prefixes is None else [source_ids, prefixes]
-        ids, *forced = (tf.cast(x, tf.int32) for x in inputs)
-        return check_result(decode(ids, settings, draws, *forced))
-
-    def __call__(
-        self, source_ids: Any, settings: SearchSettings, draws: Any = (), prefixes: Any = None
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Adds the loop's ops to the present graph; see `run`."""
-        return self._in_model_precision(self._grow_of(settings), source_ids, settings, draws, prefixes)
-
-    def _in_model_precision(
-        self,
-        grow: Grow,
-        source_ids: Any,
-        settings: SearchSettings,
-        draws: Any,
-        prefixes: Any = None,
-        tables: Any = (),
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        if prefixes is not None and self._constraint:
-            raise T2TError(
-                "prefixes are for outputs that are text, and here outputs are trees: leave them out"
-            )
-        inputs = settings, draws, prefixes, tables
-        return InModelPrecision(self.model, lambda ids: self._decode(grow, ids, *inputs))(source_ids)
-
-    def _grow_of(self, settings: SearchSettings) -> Grow:
-        """Returns `grow_greedy` if the graph may rely on a beam_size of 1, else `grow`."""
-        beam_size = tf.get_static_value(settings.beam_size)
-        is_one = np.ndim(beam_size) == 0 and beam_size == 1
-        return self._grow_greedy if is_one else self._grow
-
-    def _decode(
-        self,
-        grow: Grow,
-        source_ids: Any,
-        settings: SearchSettings,
-        draws: Any,
-        prefixes: Any,
-        tables: Any,
-    ) -> Results:
-        min_lengths, max_lengths = self.bounds(source_ids, settings, prefixes)  # [batch, 1]
-        num_outputs = tf.zeros_like(max_lengths) + settings.n
-        with self._weights():
-            state = prevent_fusion(self.model.start_decoding(source_ids), max_lengths)
-            kernel = state.softmax_kernel
-            tokens: Any = None
-            shortlisted: Any = ()
-            if self._shortlist:
-                tokens, shortlisted = self._shortlist.select(source_ids, prefixes)
-                kernel = self.model.softmax_kernel(tokens)
-            elif self.variables:
-                constants = [tf.convert_to_tensor(variable) for variable in self.variables]
-                kernel = tf.nest.pack_sequence_as(self._kernels, constants)
-            constraint: TreeConstraint | PrefixConstraint | None = self._constraint
-            constraint_inputs: Any = ()
-            if self._constraint:
-                kernel = self.model.softmax_kernel(tf.range(self._constraint.size))
-                constraint_inputs = self._constraint.count_words(source_ids)
-            elif prefixes is not None:
-                constraint, constraint_inputs = PrefixConstraint(self.model.target_vocab_size), prefixes
-                if tokens is not None:
-                    constraint = PrefixConstraint(tf.size(tokens))
-                    constraint_inputs = places_of(prefixes, tokens)
-            sentences = Sentences(
-                indices=tf.range(tf.shape(source_ids)[0])[:, None],
-                max_lengths=max_lengths,
-                min_lengths=min_lengths,
-                num_outputs=num_outputs,
-                settings=settings,
-                encoder_caches=state.encoder_caches,
-                encoder_bias=state.encoder_bias,
-                source_words=state.words,
-                constraint_inputs=constraint_inputs,
-                shortlisted=shortlisted,
-                draws=draws,
-                lexical=tables,
-            )
-            beams = initial_beams(max_lengths, max_or_one(settings.n), state)
-            if tables:
-                beams = beams._replace(lexical=initial_state(tables))
-            variables = sentences, beams, Results(beams.finished_seq, beams.finished_scores)
-            *_, results = tf.while_loop(
-                lambda _, beams, __: num_active(beams) > 0,
-                partial(run_until_compaction, partial(self._step, grow, kernel, tokens, constraint)),
-                variables,
-                shape_invariants=shape_invariants(variables),
-            )
-        exists = tf.range(tf.shape(results.scores)[1]) < num_outputs
-        seq = results.seq if tokens is None else tf.gather(tokens, results.seq)
-        return Results(seq, tf.where(exists, results.scores, NEG_INF))
-
-    def _step(
-        self,
-        grow: Grow,
-        kernel: Any,
-        tokens: Any,
-        constraint: TreeConstraint | PrefixConstraint | None,
-        sentences: Sentences,
-        beams: Beams,
-    ) -> Beams:
-        """Decodes one position: the model's logits, then `grow`.
-
-        With a shortlist, `tokens`, the hypotheses' ids are places in it.
-        """
-        state = DecoderState(
-            beams.self_caches,
-            beams.self_bias,
-            sentences.encoder_caches,
-            sentences.encoder_bias,
-            kernel,
-            sentences.source_words,
-            beams.words_emitted,
-        )
-        last = beams.last_ids if tokens is None else tf.gather(tokens, beams.last_ids)
-        logits, state = self.model.decode_step(last, current_length(beams), state)
-        if not isinstance(sentences.shortlisted, tuple):
-            logits = tf.where(sentences.shortlisted, tf.cast(logits, tf.float32), NEG_INF)
-        if self.model.hparams.attention_window:
-            state = drop_hidden_memory(state)
-        beams = beams._replace(
-            self_caches=state.self_caches, self_bias=state.self_bias, words_emitted=state.words_emitted
-        )
-        allowed = None
-        if constraint:
-            inputs = sentences.constraint_inputs, sentences.max_lengths
-            allowed = constraint.allowed_tokens(beams.alive_seq, *inputs)
-        if self._banned != PAD and not self._constraint:
-            all_tokens = tf.range(tf.shape(logits)[2]) if tokens is None else tokens
-            allowed = restrict(allowed, all_tokens != self._banned)
-        if self._guards:
-            logits, allowed = self._guards(logits, beams.alive_seq, sentences.min_lengths, allowed)
-        return grow(beams, logits, sentences, allowed)
+def decode_all(step: Step, sentences: Sentences, beams: Beams) -> Results:
+    """Decodes positions until all sentences are done."""
+    variables = sentences, beams, Results(beams.finished_seq, beams.finished_scores)
+    *_, results = tf.while_loop(
+        lambda _, beams, __: num_active(beams) > 0,
+        partial(run_until_compaction, step),
+        variables,
+        shape_invariants=shape_invariants(variables),
+    )
+    return results
 
 
 def run_until_compaction(
-    step: Callable[[Sentences, Beams], Beams], sentences: Sentences, beams: Beams, results: Results
+    step: Step, sentences: Sentences, beams: Beams, results: Results
 ) -> tuple[Sentences, Beams, Results]:
     """Decodes positions until enough sentences are done, and then compacts the batch.
 

@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from t2t_revival.data.tags import symbol
 from t2t_revival.data.vocabulary.sentencepiece import EOS
 from t2t_revival.data.word_alignment import Link, words_of
 from t2t_revival.decoding.batching import POSITIONS, make_batches
 from t2t_revival.decoding.details import EOS_NAME, Details, Scored, make_details
-from t2t_revival.decoding.preprocessor import pad
+from t2t_revival.decoding.preprocessor import LINE_ENDS, OnTruncation, Preprocessor, pad
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary import TextEncoder, Vocabularies
     from t2t_revival.decoding.alignment_heads import AlignmentHeads
-    from t2t_revival.decoding.details import Annotations
+    from t2t_revival.decoding.engine import Annotations
 
 
 class Hypothesis(NamedTuple):
@@ -43,12 +44,12 @@ class Detailer:
     """Computes details.
 
     Attributes:
-        annotate: see `Annotator`.
+        annotate: see `Engine`.
         vocabularies: of source and target.
         heads: that align words; `None` for no alignment.
     """
 
-    annotate: Callable[[np.ndarray, np.ndarray], Annotations]
+    annotate: Callable[[np.ndarray, np.ndarray, AlignmentHeads | None], Annotations]
     vocabularies: Vocabularies
     heads: AlignmentHeads | None = None
 
@@ -59,7 +60,7 @@ class Detailer:
         details: dict[int, Details] = {}
         for batch in make_batches(lengths, POSITIONS):
             sources = pad([hypotheses[index].source_ids for index in batch])
-            found = self.annotate(sources, pad([ended[index] for index in batch]))
+            found = self.annotate(sources, pad([ended[index] for index in batch]), self.heads)
             details |= {
                 index: self._details(hypotheses[index], found, row) for row, index in enumerate(batch)
             }
@@ -92,6 +93,24 @@ class Detailer:
         rows = attention[: len(words) + 1, : len(one.source_ids)]
         found = self.heads.links(rows, source_words, words)
         return [(source - tags, target) for source, target in found if source >= tags]
+
+
+def encode_pairs(
+    preprocessor: Preprocessor,
+    pairs: Sequence[tuple[str, str]],
+    on_truncation: OnTruncation = lambda truncation: None,
+) -> list[Hypothesis]:
+    """Encodes texts and their outputs; texts are truncated to the model's `max_length`.
+
+    Raises:
+        LineError: a text is no valid Unicode.
+    """
+    sources, targets = ([pair[side].translate(LINE_ENDS) for pair in pairs] for side in (0, 1))
+    source_ids = preprocessor.sources(preprocessor.preprocess(sources), on_truncation)
+    target_ids = preprocessor.encode(targets, preprocessor.vocabularies.targets)
+    tag = symbol(preprocessor.options.tag)
+    columns = zip(sources, source_ids, targets, target_ids, strict=True)
+    return [Hypothesis(source, tag, ids, target, [*out, EOS]) for source, ids, target, out in columns]
 
 
 def _piece(vocabulary: TextEncoder, token: int) -> str:

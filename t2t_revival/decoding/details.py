@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
-
-import numpy as np
+from typing import NamedTuple
 
 from t2t_revival.data.vocabulary.spans import Span, split_words
 from t2t_revival.data.word_alignment import Link
@@ -48,23 +46,6 @@ class Word(NamedTuple):
     log_prob: float
 
 
-class Annotations(NamedTuple):
-    """Details of the tokens of outputs.
-
-    Attributes:
-        log_probs: of each token, float32 [batch, target].
-        alternatives: the most probable tokens at each position, int32 [batch, target, k].
-        alternative_log_probs: theirs, float32 [batch, target, k].
-        attention: mean weights of the alignment heads, float32 [batch, target, source]; without heads,
-            [batch, 0, 0].
-    """
-
-    log_probs: np.ndarray
-    alternatives: np.ndarray
-    alternative_log_probs: np.ndarray
-    attention: np.ndarray
-
-
 @dataclass(frozen=True)
 class Details:
     """Details of an output. Words are what stands between white space; places count characters.
@@ -80,20 +61,6 @@ class Details:
     words: tuple[Word, ...]
     tokens: tuple[Token, ...]
     links: tuple[Link, ...]
-
-    @classmethod
-    def from_json(cls, fields: dict[str, Any]) -> Details:
-        """Converts from the JSON values that `dataclasses.asdict` makes of details."""
-        tokens = (
-            Token(piece, log_prob, word, tuple(Alternative(*other) for other in alternatives))
-            for piece, log_prob, word, alternatives in fields["tokens"]
-        )
-        return cls(
-            tuple(Span(*span) for span in fields["source_words"]),
-            tuple(Word(*word) for word in fields["words"]),
-            tuple(tokens),
-            tuple((source, target) for source, target in fields["links"]),
-        )
 
 
 class Scored(NamedTuple):

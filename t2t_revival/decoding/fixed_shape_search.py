@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from keras import ops, tree
 
 from t2t_revival.data.vocabulary.text_encoder import EOS, PAD
+from t2t_revival.decoding.hypothesis_scores import best_score, score
 from t2t_revival.decoding.model_precision import InModelPrecision
 from t2t_revival.model.attention import FixedCache
 from t2t_revival.model.outputs import DecoderState
@@ -105,7 +106,7 @@ def search(model: Transformer, source_ids: Any, settings: Settings, positions: i
         positions: maximum length of any output, at least source + extra_length.
 
     Returns:
-        Ids, int32 [batch, n, positions], and scores, float32 [batch, n], as `BeamSearch.__call__` returns
+        Ids, int32 [batch, n, positions], and scores, float32 [batch, n], as `SearchGraph.search` returns
         them; and the length from which on all ids are 0, int32 scalar.
     """
     return InModelPrecision(model, lambda ids: _search(model, ids, settings, positions))(source_ids)
@@ -206,7 +207,7 @@ def grow_finished(beams: FixedBeams, topk: TopK, sentences: Sentences) -> tuple[
     has_finished = ops.logical_or(newly_finished, beams.finished_scores[:, :1] > NEG_INF)
     cut = ops.logical_and(length >= sentences.max_lengths, ops.logical_not(has_finished))
     counts = ops.logical_and(ops.logical_or(topk.finished, cut), exists)
-    scores = ops.where(counts, topk.log_probs / length_penalty(length, sentences.settings.alpha), NEG_INF)
+    scores = ops.where(counts, score(topk.log_probs, length, sentences.settings), NEG_INF)
     all_scores = ops.concatenate([beams.finished_scores, scores], axis=1)
     scores, best = ops.top_k(all_scores, sentences.settings.n)
     return gather(ops.concatenate([beams.finished_seq, topk.seq], axis=1), best), scores
@@ -214,17 +215,9 @@ def grow_finished(beams: FixedBeams, topk: TopK, sentences: Sentences) -> tuple[
 
 def is_done(alive_log_probs: Any, finished_scores: Any, length: Any, sentences: Sentences) -> Any:
     """Returns which sentences need no further position, bool [batch, 1]; see `beam_search.is_done`."""
-    alpha = sentences.settings.alpha
-    longest = length + 1
-    if not sentences.settings.early_stopping:
-        longest = ops.where(alpha >= 0, sentences.max_lengths, longest)  # [batch, 1]
-    best_possible = alive_log_probs[:, :1] / length_penalty(longest, alpha)
-    return ops.logical_or(length >= sentences.max_lengths, best_possible <= finished_scores[:, -1:])
-
-
-def length_penalty(length: Any, alpha: Any) -> Any:
-    """((5 + length) / 6)^alpha, equation (14) of Wu et al.; `length` counts tokens, EOS included."""
-    return ops.power((5.0 + ops.cast(length, "float32")) / 6.0, alpha)
+    settings, max_lengths = sentences.settings, sentences.max_lengths
+    best = best_score(alive_log_probs[:, :1], length, max_lengths, settings, settings.early_stopping)
+    return ops.logical_or(length >= max_lengths, best <= finished_scores[:, -1:])
 
 
 def select_parents(beams: FixedBeams, parents: Any) -> FixedBeams:

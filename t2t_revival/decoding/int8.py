@@ -14,6 +14,7 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_revival.decoding.capabilities import INT8, check_held
+from t2t_revival.decoding.options import FLOAT32
 from t2t_revival.decoding.tf_workarounds import cast_weights
 from t2t_revival.errors import T2TError
 from t2t_revival.model import Transformer
@@ -126,16 +127,23 @@ class Int8Weights:
 
     Args:
         model: its matrices are copied, its other variables are shared.
-        largest: see `quantize_int8`; `products` needs `MAX_FACTOR`.
+        multiplied: whether they are for `products`, which needs smaller integers, or for `dequantized`.
 
     Raises:
-        T2TError: as `check_held`.
+        T2TError: they are for products, and the model is not in float32; or as `check_int8_products` and
+            `check_held`.
 
     Attributes:
         variables: variables that a SavedModel must hold.
     """
 
-    def __init__(self, model: Transformer, largest: int = MAX_INT8) -> None:
+    def __init__(self, model: Transformer, multiplied: bool = False) -> None:
+        if multiplied:
+            if model.compute_dtype != FLOAT32:
+                raise T2TError(
+                    f"int8 is for a model in float32, not {model.compute_dtype}: load it in float32"
+                )
+            check_int8_products()
         for one in getattr(model, "models", [model]):
             check_held(one.hparams, INT8)
         self._dtype = model.compute_dtype
@@ -145,7 +153,7 @@ class Int8Weights:
         for matrix in filter(_is_matrix, model.weights):
             # A row of an embedding is a token; a column of any other matrix is an output.
             axis = 0 if matrix.name == "embeddings" else 1
-            integers, scales = quantize_int8(np.asarray(matrix), axis, largest)
+            integers, scales = quantize_int8(np.asarray(matrix), axis, MAX_FACTOR if multiplied else MAX_INT8)
             pair = tf.Variable(integers, trainable=False), tf.Variable(scales, trainable=False)
             self._matrices.append((matrix, *pair))
             self.variables.extend(pair)

@@ -3,118 +3,63 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from t2t_revival.checkpoints.directory import Checkpoint, restore_weights
 from t2t_revival.data.buckets import fixed_width
 from t2t_revival.data.vocabulary.text_encoder import PAD
 from t2t_revival.decoding.capabilities import JAX, check_held
+from t2t_revival.decoding.engine import Engine, EngineConfig, Inputs
 from t2t_revival.decoding.fixed_shape_search import Settings, search
-from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.options import INT8, DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.jax_program import JaxProgram
 
 if TYPE_CHECKING:
+    from t2t_revival.data.vocabulary import TextEncoder
     from t2t_revival.model import Transformer
 
 FEW_ROWS = 8  # of a batch of few sentences, as of lines that are typed
-UNSUPPORTED = "decoding on JAX does not support {}: set KERAS_BACKEND=tensorflow"
 UNCONSTRAINED = (
     "decoding on JAX does not constrain outputs to trees: malformed ones are repaired, and F1 may be a "
     "little lower than with KERAS_BACKEND=tensorflow"
 )
 
 
-class JaxEngine:
-    """The engine of `Translator` that JAX is: beam search and greedy decoding.
+class JaxEngine(Engine):
+    """Decodes with JAX as `SearchGraph` does, in programs of few shapes: beam search and greedy decoding.
 
-    Outputs are not constrained to trees, as TensorFlow's are: a parser's problem repairs malformed ones.
+    Sources are padded to powers of two, and batches to as many rows as a batch's tokens hold, or to few:
+    there are two programs for each width, and for each beam_size, n and extra_length. Outputs are not
+    constrained to trees, as TensorFlow's are: a parser's problem repairs malformed ones.
 
     Args:
-        model: its weights may change between calls.
+        model: the model, or an `Ensemble`; its weights are read at each call.
+        vocabulary: of the outputs.
         options: how to decode.
-        int8: whether products are to be computed in int8.
-        banned: a token that no output has; PAD for none.
-
-    Attributes:
-        constraint, attend: `None`; see `TensorFlowEngine`.
-        out_of_memory: see `TensorFlowEngine`.
-        search: finds outputs; see `JaxSearch`.
-
-    Raises:
-        T2TError: JAX's search does not support one of the options.
-    """
-
-    constraint = attend = None
-    out_of_memory = MemoryError
-
-    def __init__(self, model: Transformer, options: DecodeHParams, int8: bool, banned: int = PAD) -> None:
-        check_usable(options, int8)
-        if options.constrained:
-            warnings.warn(UNCONSTRAINED, stacklevel=2)
-        self.search = JaxSearch(model, options.tokens_at_once, options.early_stopping, banned)
-
-    @property
-    def lexical_search(self) -> NoReturn:
-        """Raises the error that outputs cannot be made to have given phrases."""
-        raise T2TError(UNSUPPORTED.format("constraints of outputs"))
-
-    def sampler(self, *_: Any) -> NoReturn:
-        """Raises the error that outputs are not drawn."""
-        raise T2TError(UNSUPPORTED.format("sampling_method=random"))
-
-    def scorer(self, *_: Any) -> NoReturn:
-        """Raises the error that given outputs are not scored."""
-        raise T2TError(UNSUPPORTED.format("scores of given outputs"))
-
-    def annotate(self, *_: Any) -> NoReturn:
-        """Raises the error that there are no details."""
-        raise T2TError(UNSUPPORTED.format("details of outputs"))
-
-
-def check_usable(options: DecodeHParams, int8: bool) -> None:
-    """Checks that JAX can decode with these options.
-
-    Raises:
-        T2TError: it does not support one of them.
-    """
-    for given, name in (
-        (options.samples, "sampling_method=random"),
-        (options.guards, next(iter(options.guards), "")),
-        (options.has_shortlist, f"shortlist={options.shortlist}"),
-        (options.coverage_penalty, "coverage_penalty"),
-        (options.markup, "markup"),
-        (options.details, options.details),
-        (int8, "int8"),
-    ):
-        if given:
-            raise T2TError(UNSUPPORTED.format(name))
-
-
-class JaxSearch:
-    """Finds the most probable outputs of a model as `BeamSearch` does, in programs of few shapes.
-
-    Sources are padded to powers of two, and batches to as many rows as `batch_size` tokens hold, or to few:
-    there are two programs for each width, and for each beam_size, n and extra_length.
-
-    Args:
-        model: the model, or an `Ensemble`.
-        batch_size: input tokens that are decoded at once, padding included.
-        early_stopping: see `BeamSearch`.
-        banned: see `JaxEngine`.
+        config: of the engine.
 
     Attributes:
         program: the compiled search.
 
     Raises:
-        T2TError: as `check_held`.
+        T2TError: JAX does not support one of the options; or as `check_held`.
     """
 
+    unsupported = "decoding on JAX does not support {}: set KERAS_BACKEND=tensorflow"
+
     def __init__(
-        self, model: Transformer, batch_size: int, early_stopping: bool = False, banned: int = PAD
+        self, model: Transformer, vocabulary: TextEncoder, options: DecodeHParams, config: EngineConfig
     ) -> None:
+        self.check(options, config)
+        if options.constrained:
+            warnings.warn(UNCONSTRAINED, stacklevel=2)
         check_held(model.hparams, JAX)
+        self._model, self._batch_size = model, options.tokens_at_once
+        self.description = f"jax, {model.dtype_policy.name}"
+        early_stopping, banned = options.early_stopping, vocabulary.banned
 
         def run(
             source_ids: Any, alpha: Any, extra_length: int, beam_size: int, n: int
@@ -123,25 +68,32 @@ class JaxSearch:
             return search(model, source_ids, settings, source_ids.shape[1] + extra_length)
 
         self.program = JaxProgram(model, run, num_arrays=2)
-        self._batch_size = batch_size
 
-    def __call__(
-        self,
-        source_ids: Any,
-        beam_size: int = 4,
-        alpha: float = 0.6,
-        extra_length: int = 50,
-        n: int = 1,
-        prefixes: Any = None,
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """Searches for the best outputs of each sentence; arguments and results are those of `BeamSearch`.
+    @classmethod
+    def check(cls, options: DecodeHParams, config: EngineConfig) -> None:
+        for given, name in (
+            (options.samples, "sampling_method=random"),
+            (options.guards, next(iter(options.guards), "")),
+            (options.coverage_penalty, "coverage_penalty"),
+            (options.markup, "markup"),
+            (options.details, options.details),
+            (config.precision == INT8, "int8"),
+        ):
+            if given:
+                raise T2TError(cls.unsupported.format(name))
 
-        Raises:
-            T2TError: there are prefixes.
-        """
-        if prefixes is not None:
-            raise T2TError(UNSUPPORTED.format("given beginnings of outputs"))
-        sources = np.asarray(source_ids, np.int32)
+    @property
+    def model(self) -> Transformer:
+        return self._model
+
+    def load_weights(self, checkpoint: Checkpoint) -> None:
+        restore_weights(self._model, checkpoint.path)
+
+    def search(self, inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:
+        if inputs.has_prefixes:
+            self.refuse("given beginnings of outputs")
+        beam_size, alpha, extra_length, n = inputs.settings
+        sources = np.asarray(inputs.ids, np.int32)
         lengths = (sources != PAD).sum(axis=1)
         found = [(np.zeros((0, n, 0), np.int32), np.zeros((0, n), np.float32))]
         first = 0
@@ -152,8 +104,7 @@ class JaxSearch:
             rows = min(FEW_ROWS, most_rows) if len(part) <= FEW_ROWS else most_rows
             padded = np.full((rows, width), PAD, np.int32)
             padded[: len(part), : part.shape[1]] = part
-            settings = np.float32(alpha), extra_length, beam_size, n
-            ids, scores, length = self.program(padded, *settings)
+            ids, scores, length = self.program(padded, np.float32(alpha), extra_length, beam_size, n)
             found.append((ids[: len(part), :, :length], scores[: len(part)]))
             first += len(part)
         longest = max(ids.shape[2] for ids, _ in found)

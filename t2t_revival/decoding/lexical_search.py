@@ -13,7 +13,6 @@ Monolingual Rewriting".
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, NamedTuple
 
 import tensorflow as tf
@@ -25,50 +24,11 @@ from t2t_revival.decoding.beams import (
     Beams,
     Sentences,
     current_length,
-    search_settings,
     select_parents,
 )
-from t2t_revival.decoding.decoding_loop import DecodingLoop
 from t2t_revival.decoding.lexical_tables import LexicalState, LexicalTables
-from t2t_revival.decoding.phrases import OTHER_CLASSES, Spelling
-from t2t_revival.decoding.tf_workarounds import check_result, max_or_one
-
-
-class LexicalSearch:
-    """Finds the most probable outputs that have given phrases.
-
-    Args:
-        loop: of a beam search, without a shortlist and not for trees.
-        spelling: of the vocabulary of the outputs.
-        early_stopping: see `is_done`.
-    """
-
-    def __init__(self, loop: DecodingLoop, spelling: Spelling, early_stopping: bool = False) -> None:
-        self.spelling = spelling
-        self._decode = loop.compile_lexical(partial(grow_lexical, early_stopping=early_stopping))
-
-    def __call__(
-        self,
-        source_ids: Any,
-        tables: LexicalTables,
-        beam_size: int = 4,
-        alpha: float = 0.6,
-        extra_length: int = 50,
-        n: int = 1,
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Searches for the best outputs of each sentence.
-
-        Args:
-            source_ids: see `BeamSearch.__call__`, as for the others and the result.
-            tables: of the sentences' phrases.
-            beam_size: at least 2.
-            alpha: exponent of the length penalty.
-            extra_length: maximum number of tokens that an output has more than its source.
-            n: outputs returned.
-        """
-        settings = search_settings(beam_size, alpha, extra_length, n)
-        ids = tf.cast(source_ids, tf.int32)
-        return check_result(self._decode(ids, settings, self.spelling.classes, tables))
+from t2t_revival.decoding.phrases import OTHER_CLASSES
+from t2t_revival.decoding.tf_workarounds import max_or_one
 
 
 class Candidates(NamedTuple):

@@ -3,59 +3,68 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, NamedTuple
 
 from t2t_revival.checkpoints.directory import Checkpoint, OnDamaged
 from t2t_revival.checkpoints.file import CheckpointNotFoundError, trained_on
-from t2t_revival.checkpoints.selection import NAMES, select_checkpoint, taking_next
+from t2t_revival.checkpoints.selection import select_checkpoint, taking_next
 from t2t_revival.decoding import engines
 from t2t_revival.decoding.alignment_heads import AlignmentHeads, all_heads
+from t2t_revival.decoding.engine import EngineConfig
 from t2t_revival.decoding.head_choice import HeadChoice
-from t2t_revival.decoding.options import (
-    CTRANSLATE2,
-    FLOAT32,
-    INT8,
-    PHARAOH,
-    TENSORFLOW,
-    DecodeHParams,
-    check_engine,
-)
+from t2t_revival.decoding.notes import OnNote
+from t2t_revival.decoding.options import CTRANSLATE2, PHARAOH, TENSORFLOW, DecodeHParams
 from t2t_revival.decoding.preprocessor import find_problem
-from t2t_revival.decoding.resumable import OnNote
 from t2t_revival.decoding.translations import Translations, data_warning
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.utils import keras_config, native_log
 from t2t_revival.utils.forks import start_computing
 
 if TYPE_CHECKING:
-    from t2t_revival.decoding.translator import Translator
+    from t2t_revival.problems.problem import Problem
+
+
+class LoadedModel(NamedTuple):
+    """A trained model, of which a `Translator` is made.
+
+    Attributes:
+        model: with the checkpoint's weights.
+        options: how to decode.
+        problem: of the training; `None` if it is unknown.
+        translations: of a shortlist; `None` for none.
+        heads: that align words; `None` for none.
+        checkpoint: of the weights.
+    """
+
+    model: engines.Model
+    options: DecodeHParams
+    problem: Problem | None
+    translations: Translations | None
+    heads: AlignmentHeads | None
+    checkpoint: Checkpoint
 
 
 def load(
-    translator_class: type[Translator],
     folder: ModelFolder,
     checkpoint: str | None,
     decode_hparams: str | DecodeHParams,
-    num_parallel_batches: int,
-    precision: str,
-    constant_weights: bool,
+    config: EngineConfig,
     on_damaged: OnDamaged | None,
-    engine: str,
     on_note: OnNote,
     data_dir: str | Path | None,
-) -> Translator:
-    """Loads a trained model; see `Translator.load`."""
-    check_engine(engine, precision, num_parallel_batches)
+    choose: Callable[[engines.Model, DecodeHParams, Problem | None, HeadChoice], AlignmentHeads],
+) -> LoadedModel:
+    """Loads a trained model; see `Translator.load`. `choose` makes a choice of alignment heads."""
     options = decode_hparams
     if not isinstance(options, DecodeHParams):
         options = DecodeHParams.parse(options, folder.run.decode_hparams)
         if warning := options.batch_size_warning:
             warnings.warn(warning, stacklevel=3)
-    engines.check_options(engine, options, precision)
+    engines.check_options(options, config)
     hparams, vocabularies = folder.hparams, folder.vocabularies
     translations = Translations.load(folder.path, vocabularies.fingerprint) if options.has_shortlist else None
     problem = find_problem(folder.run.problem, options)
@@ -64,22 +73,20 @@ def load(
         all_heads(hparams).check(hparams)
         heads = AlignmentHeads.find(folder.path, hparams)
         choice = None if heads else HeadChoice.plan(folder, problem, data_dir)
-    if choice and engine == CTRANSLATE2:
-        aligning = replace(options, alignments=PHARAOH, markup="")
+    if choice and config.name == CTRANSLATE2:
         with native_log.quiet():
             keras_config.import_keras()
-        on_tensorflow = translator_class.load(
-            folder.path, checkpoint, aligning, on_damaged=on_damaged, on_note=on_note, data_dir=data_dir
-        )
-        heads, choice = on_tensorflow.detailer.heads, None
-    settings = options, precision, num_parallel_batches, on_note, translations
-    if engine == TENSORFLOW:
+        aligning = replace(options, alignments=PHARAOH, markup="")
+        own = EngineConfig(), on_damaged, on_note, data_dir, choose
+        heads, choice = load(folder, checkpoint, aligning, *own).heads, None
+    if config.name == TENSORFLOW:
         start_computing()
 
     def read() -> tuple[engines.Model, Checkpoint]:
         selected = select_checkpoint(folder.path, checkpoint, on_damaged)
-        model = engines.new_model(engine, hparams, vocabularies, *settings, heads)
-        engines.load_weights(model, selected)
+        model = engines.open_model(
+            selected, hparams, vocabularies, options, config, on_note, translations, heads
+        )
         return model, selected
 
     model, selected = taking_next(read, checkpoint, on_damaged)
@@ -88,24 +95,5 @@ def load(
             if note := data_warning(translations, folder.path, trained_on(selected.path)):
                 on_note(note)
     if choice:
-        plain = replace(options, alignments="", markup="")
-        own: dict[str, Any] = {"problem": problem, "target_vocabulary": vocabularies.targets}
-        is_given = checkpoint not in (None, *NAMES)
-        heads = choice.make(translator_class(model, vocabularies.inputs, plain, **own), is_given, on_note)
-    translator = translator_class(
-        model,
-        vocabularies.inputs,
-        options,
-        num_parallel_batches=num_parallel_batches,
-        constant_weights=constant_weights and precision == FLOAT32,
-        problem=problem,
-        translations=translations,
-        int8=engine == TENSORFLOW and precision == INT8,
-        target_vocabulary=vocabularies.targets,
-        alignment_heads=heads,
-    )
-    translator.checkpoint, translator.find_heads = (
-        selected,
-        partial(AlignmentHeads.find, folder.path, hparams),
-    )
-    return translator
+        heads = choose(model, options, problem, choice)
+    return LoadedModel(model, options, problem, translations, heads, selected)

@@ -34,8 +34,7 @@ WIDE = 64  # beam_size^2 from which batches are smaller, since each hypothesis a
 MIN_USUAL_BATCH_SIZE = 256  # a lower batch_size is probably meant in sentences, as in T2T
 TOKENS_PER_SENTENCE = 32  # input tokens of a usual sentence
 SAMPLING_METHODS = ("argmax", "random")
-BY_LINE = "by_line"
-SHORTLISTS = ("off", "on", BY_LINE)
+SHORTLISTS = OFF, ON = "off", "on"
 TEMPERATURES = (0.001, 1000.0)  # between these, logits stay finite
 ENGINES = TENSORFLOW, CTRANSLATE2 = "tensorflow", "ctranslate2"
 JAX = "jax"  # decodes where the engine is TensorFlow, and Keras's backend is JAX
@@ -79,7 +78,7 @@ class DecodeHParams:
     alignments: str = ""  # pharaoh: after each output, which of its words translates which of the input
     token_scores: bool = False  # t2t-decoder --output_format=jsonl: log-probabilities of tokens and words
     alternatives: int = 0  # jsonl: number of most probable tokens that are listed for each position
-    shortlist: str = "off"  # on, by_line: only tokens that may translate the batch's lines, or the line
+    shortlist: str = OFF  # on: with CTranslate2, only tokens that may translate the batch's lines
 
     def __post_init__(self) -> None:
         for fault in type_faults(self):
@@ -100,7 +99,8 @@ class DecodeHParams:
         self._check_coverage()
         self._check_single()
         self._check_sampling()
-        self._check_shortlist()
+        modes = ", ".join(SHORTLISTS)
+        _require(self.shortlist in SHORTLISTS, f"shortlist={self.shortlist} must be one of {modes}")
 
     def _check_guards(self) -> None:
         for name, minimum, maximum in GUARD_BOUNDS:
@@ -183,15 +183,6 @@ class DecodeHParams:
         _require(top_k >= 1 or top_k == -1, f"sampling_keep_top_k={top_k} must be -1 or at least 1")
         _require(self.random_seed >= 0, f"random_seed={self.random_seed} must be at least 0")
 
-    def _check_shortlist(self) -> None:
-        modes = ", ".join(SHORTLISTS)
-        _require(self.shortlist in SHORTLISTS, f"shortlist={self.shortlist} must be one of {modes}")
-        for name, given in (("constrained=True", self.constrained), ("sampling_method=random", self.samples)):
-            _require(
-                not (given and self.has_shortlist),
-                f"shortlist={self.shortlist} cannot be combined with {name}",
-            )
-
     @property
     def guards(self) -> dict[str, Any]:
         """The settings against repeated, too short and too long outputs that are not off, by name."""
@@ -214,7 +205,7 @@ class DecodeHParams:
     @property
     def has_shortlist(self) -> bool:
         """True if outputs are made of the tokens of a shortlist."""
-        return self.shortlist != SHORTLISTS[0]
+        return self.shortlist == ON
 
     @property
     def has_columns(self) -> bool:
@@ -242,8 +233,9 @@ class DecodeHParams:
         """Checks that these settings can be those of an export, with which lines without options are decoded.
 
         Raises:
-            T2TError: they ask for sampling, for minimum Bayes risk, for sentences or for markup.
+            T2TError: they ask for sampling, minimum Bayes risk, sentences, markup, details or a shortlist.
         """
+        self.check_no_shortlist()
         if self.details:
             raise T2TError(f"decode_hparams: {self.details} is for t2t-decoder: leave it out")
         if self.coverage_penalty:
@@ -260,15 +252,26 @@ class DecodeHParams:
                 "settings are those of a search: leave it out, and give it to t2t-query-server"
             )
 
+    def check_no_shortlist(self) -> None:
+        """Checks that these settings have no shortlist, which is CTranslate2's only.
+
+        Raises:
+            T2TError: they have one.
+        """
+        _require(
+            not self.has_shortlist,
+            f"shortlist={self.shortlist} is for CTranslate2, whose vocabulary map t2t-shortlist learns: use "
+            "--engine=ctranslate2, or --format=ctranslate2 for an export, or leave it out",
+        )
+
     def check_litert(self) -> None:
         """Checks that LiteRT's format supports these settings.
 
         Raises:
-            T2TError: they ask for trees, a shortlist, a tag or a guard.
+            T2TError: they ask for trees, a tag or a guard.
         """
         for given, name in (
             (self.constrained, "constrained=True"),
-            (self.has_shortlist, "shortlist"),
             (self.tag, "tag"),
             (self.guards, next(iter(self.guards), "")),
         ):
@@ -305,20 +308,6 @@ class DecodeHParams:
             return cls(**{**(defaults or {}), **parse_overrides(text, types)})
         except (T2TError, TypeError) as error:
             raise T2TError(f"decode_hparams: {str(error).removeprefix('decode_hparams: ')}") from error
-
-
-def check_engine(engine: str, precision: str, num_parallel_batches: int) -> None:
-    """Checks what chooses an engine; CTranslate2 has precisions of its own, and checks them.
-
-    Raises:
-        T2TError: there is no such engine or precision, or fewer than one batch at once.
-    """
-    if engine != CTRANSLATE2 and precision not in (*PRECISIONS, MIXED_BFLOAT16):
-        raise T2TError(f"precision={precision} must be {' or '.join(PRECISIONS)}")
-    if not (isinstance(num_parallel_batches, int) and num_parallel_batches >= 1):
-        raise T2TError(f"num_parallel_batches={num_parallel_batches!r} must be an integer, at least 1")
-    if engine not in ENGINES:
-        raise T2TError(f"engine={engine} must be {' or '.join(ENGINES)}")
 
 
 def _require(condition: bool, fault: str) -> None:

@@ -7,9 +7,8 @@ is cut after a comma or another mark of a clause, else between words, else anywh
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from copy import copy
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from t2t_revival.data.tags import leading_tag
@@ -18,9 +17,8 @@ from t2t_revival.errors import T2TError
 from t2t_revival.utils.blank import is_blank
 
 if TYPE_CHECKING:
-    from t2t_revival.decoding.batching import DecodingProgress
-    from t2t_revival.decoding.preprocessor import Truncation
-    from t2t_revival.decoding.translator import Translator
+    from t2t_revival.data.vocabulary.text_encoder import TextEncoder
+    from t2t_revival.problems.problem import Problem
 
 NOT_INSTALLED = "split_sentences needs the package sentencex: pip install sentencex"
 LETTER = re.compile(r"[^\W\d_]")
@@ -67,86 +65,20 @@ class Paragraph(NamedTuple):
         return "".join(spaced) + self.end.translate(CONTROLS)
 
 
-def translate_paragraphs(
-    translator: Translator,
-    lines: Sequence[str],
-    on_truncation: Callable[[Truncation], None],
-    on_progress: Callable[[DecodingProgress], None] | None = None,
-    first_line: int = 1,
-    completed: Mapping[int, list[Translation]] | None = None,
-    on_outputs: Callable[[Mapping[int, list[Translation]]], None] | None = None,
-) -> list[list[Translation]]:
-    """Returns one output for each line, whose score is the sum of those of its sentences.
-
-    Args:
-        translator: its problem's `source_lang` is the language.
-        lines: the model's inputs, tags included.
-        on_truncation: see `Translator.nbest`, as for all others.
-        on_progress: of lines.
-        first_line: number of the first line.
-        completed: outputs of lines.
-        on_outputs: called with the outputs of lines.
-
-    Raises:
-        T2TError: sentencex is not installed.
-    """
-    vocabulary = translator.vocabularies.inputs
-    language = (translator.problem.source_lang if translator.problem else "") or "en"
-
-    def fits(text: str) -> bool:
-        return len(vocabulary.encode_batch([text])[0]) < translator.max_length
-
-    paragraphs = [split(line, language, vocabulary.tags, fits) for line in lines]
-    owners = [(number, part) for number, one in enumerate(paragraphs) for part in range(len(one.segments))]
-    results = dict(completed or {})
-    found: list[dict[int, Translation]] = [{} for _ in paragraphs]
-
-    def finish(numbers: Iterable[int]) -> None:
-        ready = {
-            number: [_joined(paragraphs[number], found[number])]
-            for number in dict.fromkeys(numbers)
-            if number not in results and len(found[number]) == len(paragraphs[number].segments)
-        }
-        results.update(ready)
-        if on_outputs and ready:
-            on_outputs(ready)
-
-    def collect(outputs: Mapping[int, list[Translation]]) -> None:
-        for index, (best, *_) in outputs.items():
-            number, part = owners[index]
-            found[number][part] = best
-        finish(owners[index][0] for index in outputs)
-
-    def show(progress: DecodingProgress) -> None:
-        if on_progress:
-            on_progress(replace(progress, done=len(results), total=len(lines)))
-
-    def truncated(truncation: Truncation) -> None:
-        on_truncation(replace(truncation, number=first_line + owners[truncation.number - 1][0]))
-
-    done = {index: [_DONE] for index, (number, _) in enumerate(owners) if number in results}
-    finish(number for number, one in enumerate(paragraphs) if not one.segments)
-    of_sentences = copy(translator)
-    of_sentences.options = replace(translator.options, split_sentences=False, tag="")
-    of_sentences.nbest(
-        [text for one in paragraphs for text in one.texts],
-        1,
-        truncated,
-        show,
-        preprocessed=True,
-        completed=done,
-        on_outputs=collect,
+def join_outputs(paragraph: Paragraph, parts: Sequence[Translation]) -> Translation:
+    """Returns the output of a line, given those of its segments; its score is the sum of theirs."""
+    return Translation(
+        paragraph.join([part.text for part in parts]) if paragraph.segments else "",
+        sum((part.score for part in parts), start=0.0),
+        any(part.repaired for part in parts),
+        any(part.truncated for part in parts),
     )
-    return [results[number] for number in range(len(lines))]
 
 
-_DONE = Translation("", 0.0)  # of a sentence whose line is complete
-
-
-def _joined(paragraph: Paragraph, found: Mapping[int, Translation]) -> Translation:
-    parts = [found[part] for part in range(len(found))]
-    text = paragraph.join([part.text for part in parts]) if parts else ""
-    return Translation(text, sum(part.score for part in parts))
+def join_all(paragraphs: Sequence[Paragraph], outputs: Iterable[Translation]) -> list[Translation]:
+    """Returns the outputs of lines, given those of all their segments, and one for each blank line."""
+    left = iter(outputs)
+    return [join_outputs(one, [*islice(left, len(one.segments) or 1)]) for one in paragraphs]
 
 
 def split(line: str, language: str, tags: Sequence[str] = (), fits: Fits = lambda _: True) -> Paragraph:
@@ -164,6 +96,18 @@ def split(line: str, language: str, tags: Sequence[str] = (), fits: Fits = lambd
     tag = leading_tag(line, tags)
     sentences = _sentences(line[len(tag) :], language)
     return _paragraph(tag, (part for one in sentences for part in _cut(one, lambda t: fits(tag + t), PARTS)))
+
+
+def split_inputs(
+    texts: Sequence[str], vocabulary: TextEncoder, problem: Problem | None, max_length: int
+) -> list[Paragraph]:
+    """Cuts a model's inputs, tags included, into sentences of at most `max_length` tokens, EOS included."""
+    language = (problem.source_lang if problem else "") or "en"
+
+    def fits(text: str) -> bool:
+        return len(vocabulary.encode_batch([text])[0]) < max_length
+
+    return [split(text, language, vocabulary.tags, fits) for text in texts]
 
 
 def halve(text: str, tags: Sequence[str] = ()) -> Paragraph:

@@ -35,6 +35,9 @@ class Truncation:
         return f"line {self.number}: {self.tokens} tokens, {cut}"
 
 
+OnTruncation = Callable[[Truncation], None]
+
+
 @dataclass(frozen=True)
 class Preprocessor:
     """Converts texts without line ends to ids.
@@ -88,7 +91,7 @@ class Preprocessor:
                     "line, or give --decode_hparams=tag=TAG",
                 )
 
-    def sources(self, inputs: list[str], on_truncation: Callable[[Truncation], None]) -> list[list[int]]:
+    def sources(self, inputs: list[str], on_truncation: OnTruncation) -> list[list[int]]:
         """Returns the ids of preprocessed inputs, each with EOS, truncated to `max_length`.
 
         Raises:
@@ -190,7 +193,6 @@ def check_constrainable(
         (trees, "outputs that are trees"),
         (options.samples, "sampling_method=random"),
         (options.mbr, f"mbr={options.mbr}"),
-        (options.has_shortlist, f"shortlist={options.shortlist}"),
         (options.split_sentences, "split_sentences"),
         (options.markup, f"markup={options.markup}"),
         (prefixes is not None and any(prefixes), "forced beginnings"),
@@ -220,3 +222,19 @@ def find_problem(name: str, options: DecodeHParams) -> Problem | None:
     if options.constrained:
         raise T2TError(f"constrained=True needs the problem {name}, which is unknown: give --t2t_usr_dir")
     return None
+
+
+def known_tags(vocabularies: Vocabularies, problem: Problem | None) -> list[str]:
+    """Returns the tags that lines may begin with; none of a parser, whose vocabulary has brackets instead."""
+    is_text = problem is None or problem.targets_are_text
+    return vocabularies.inputs.tags if is_text else []
+
+
+def check_tag(tag: str, vocabularies: Vocabularies, problem: Problem | None) -> None:
+    """Raises T2TError if lines cannot begin with a tag; "" is none."""
+    if not tag:
+        return
+    known = known_tags(vocabularies, problem)
+    if tag not in known:
+        listed = ", ".join(known) or "none"
+        raise T2TError(f"decode_hparams: tag={tag} is none of the model's tags: {listed}")

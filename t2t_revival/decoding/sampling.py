@@ -2,125 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 from typing import Any
 
-import numpy as np
 import tensorflow as tf
 
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
-from t2t_revival.decoding.beam_search import length_penalty
 from t2t_revival.decoding.beams import (
-    ALL,
     NEG_INF,
     Beams,
-    Draws,
-    SearchSettings,
     Sentences,
     current_length,
-    search_settings,
     select_parents,
 )
-from t2t_revival.decoding.constraints import TreeConstraint, max_output_lengths
-from t2t_revival.decoding.decoding_loop import DecodingLoop
-from t2t_revival.decoding.guards import Guards
+from t2t_revival.decoding.constraints import max_output_lengths
+from t2t_revival.decoding.engine import ALL, Draws, Inputs
+from t2t_revival.decoding.hypothesis_scores import score
 from t2t_revival.decoding.tf_workarounds import max_or_one, top_tokens
-from t2t_revival.model import Transformer
 
 
-class Sampler:
-    """Draws outputs token by token, each from the model's distribution after the tokens before it.
+def draws_in_graph(inputs: Inputs, seeds: Any, temperature: Any, keep_top_k: Any) -> Draws:
+    """Returns random numbers for `settings.n` samples of each sentence.
 
     Args:
-        model: the model.
+        inputs: of the sampling, without draws and prefixes.
+        seeds: int32 [batch, 1], at least 0. A sentence's samples depend on its own seed, not on the batch.
+            They are others than those that `draws_of_lines` has for this seed.
         temperature: see `Draws`.
         keep_top_k: see `Draws`.
-        constant_weights: see `BeamSearch`.
-        constraint: see `BeamSearch`; only allowed tokens are drawn.
-        weights: see `DecodingLoop`.
-        guards: see `DecodingLoop`.
-        banned: see `DecodingLoop`.
-
-    Raises:
-        T2TError: the Keras backend is not TensorFlow.
-
-    Example:
-        ids, scores = Sampler(model, temperature=0.8)(source_ids, lines=[1, 2], seed=3, n=5)
     """
-
-    def __init__(
-        self,
-        model: Transformer,
-        temperature: float = 1.0,
-        keep_top_k: int = ALL,
-        constant_weights: bool = False,
-        constraint: TreeConstraint | None = None,
-        weights: Callable[[], AbstractContextManager[Any]] | None = None,
-        guards: Guards | None = None,
-        banned: int = PAD,
-    ) -> None:
-        self._temperature, self._keep_top_k = temperature, keep_top_k
-        settings = constant_weights, constraint, weights, True, None, guards, banned
-        self._loop = DecodingLoop(model, grow_samples, *settings)
-
-    def __call__(
-        self,
-        source_ids: Any,
-        lines: Sequence[int],
-        seed: int = 0,
-        alpha: float = 0.6,
-        extra_length: int = 50,
-        n: int = 1,
-        prefixes: Any = None,
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Draws n outputs of each sentence.
-
-        Args:
-            source_ids: see `BeamSearch`.
-            lines: a number for each sentence, at least 0. Outputs depend on it, on the seed, on n and on the
-                sentence, but not on the batch.
-            seed: at least 0.
-            alpha: exponent of the length penalty; changes scores only.
-            extra_length: see `BeamSearch`.
-            n: outputs of a sentence.
-            prefixes: see `BeamSearch`.
-
-        Returns:
-            Ids and scores as `BeamSearch`, in the order in which they were drawn. Scores are made of the
-            model's probabilities, whatever the temperature. An output of maximum length may have no EOS.
-        """
-        longest = int(tf.reduce_max(max_output_lengths(source_ids, extra_length, prefixes)))
-        settings = search_settings(n, alpha, extra_length, n)
-        draws = Draws(uniform(seed, lines, longest, n), self._temperature, self._keep_top_k)
-        return self._loop.run(source_ids, settings, prefixes, draws)
-
-    def draw_in_graph(
-        self, source_ids: Any, settings: SearchSettings, seeds: Any, temperature: Any, keep_top_k: Any
-    ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Adds the drawing of `settings.n` outputs of each sentence to the present graph.
-
-        Args:
-            source_ids: see `BeamSearch`.
-            settings: see `SearchSettings`.
-            seeds: int32 [batch, 1], at least 0. A sentence's outputs depend on its own seed, not on the
-                batch. They are others than those that `__call__` draws with this seed.
-            temperature: see `Draws`.
-            keep_top_k: see `Draws`.
-
-        Returns:
-            See `__call__`.
-        """
-        longest = max_or_one(max_output_lengths(source_ids, settings.extra_length, None))
-        uniforms = uniform_in_graph(seeds, longest, max_or_one(settings.n))
-        return self._loop(source_ids, settings, Draws(uniforms, temperature, keep_top_k))
-
-
-def uniform(seed: int, lines: Sequence[int], positions: int, n: int) -> np.ndarray:
-    """Random numbers of [0, 1), float32 [lines, positions, n]; a line's do not depend on the other lines."""
-    return np.stack(
-        [np.random.default_rng((seed, line)).random((positions, n), np.float32) for line in lines]
-    )
+    longest = max_or_one(max_output_lengths(inputs.ids, inputs.settings.extra_length, None))
+    return Draws(uniform_in_graph(seeds, longest, max_or_one(inputs.settings.n)), temperature, keep_top_k)
 
 
 def uniform_in_graph(seeds: Any, positions: Any, n: Any) -> Any:
@@ -158,8 +69,8 @@ def grow_samples(beams: Beams, logits: Any, sentences: Sentences, allowed: Any =
     all_ended = tf.reduce_all(padded | (tokens == EOS), axis=1, keepdims=True)  # [batch, 1]
     now_done = all_ended | (current_length(beams) + 1 >= sentences.max_lengths)
 
-    penalty = length_penalty(tf.math.count_nonzero(seq, axis=2), sentences.settings.alpha)
-    scores = tf.where(log_probs > NEG_INF, log_probs / penalty, NEG_INF)
+    scores = score(log_probs, tf.math.count_nonzero(seq, axis=2), sentences.settings)
+    scores = tf.where(log_probs > NEG_INF, scores, NEG_INF)
     return select_parents(beams, parents)._replace(
         last_ids=tokens,
         alive_seq=seq,

@@ -1,117 +1,102 @@
-"""Search, sampling and scoring by a Keras model on TensorFlow."""
+"""TensorFlow as an engine: the graphs of `SearchGraph`, compiled."""
 
 from __future__ import annotations
 
-from functools import cached_property
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from t2t_revival.decoding.alignment_heads import all_heads
-from t2t_revival.decoding.annotation import Annotator
-from t2t_revival.decoding.beam_search import BeamSearch
-from t2t_revival.decoding.constraints import TreeConstraint
-from t2t_revival.decoding.guards import Guards
-from t2t_revival.decoding.int8 import MAX_FACTOR, Int8Weights, check_int8_products
-from t2t_revival.decoding.lexical_search import LexicalSearch
-from t2t_revival.decoding.options import FLOAT32, DecodeHParams
+from t2t_revival.checkpoints.directory import Checkpoint, restore_weights
+from t2t_revival.decoding.alignment_heads import AlignmentHeads, all_heads
+from t2t_revival.decoding.beams import Results, search_settings
+from t2t_revival.decoding.engine import Annotations, Engine, EngineConfig, Inputs
+from t2t_revival.decoding.int8 import Int8Weights
+from t2t_revival.decoding.options import FLOAT32, INT8, DecodeHParams
 from t2t_revival.decoding.phrases import Spelling
-from t2t_revival.decoding.sampling import Sampler
-from t2t_revival.decoding.scoring import Scorer
-from t2t_revival.decoding.shortlist import shortlist_of
+from t2t_revival.decoding.search_graph import SearchGraph
+from t2t_revival.decoding.tf_workarounds import check_result
 from t2t_revival.errors import T2TError
 from t2t_revival.model import Transformer
 
 if TYPE_CHECKING:
-    from t2t_revival.data.vocabulary.text_encoder import TextEncoder
-    from t2t_revival.decoding.alignment_heads import AlignmentHeads
-    from t2t_revival.decoding.translations import Translations
+    from t2t_revival.data.vocabulary import TextEncoder
+
+IDS = tf.TensorSpec([None, None], tf.int32)
 
 
-class TensorFlowEngine:
-    """The engine of `Translator` that TensorFlow is.
+class TensorFlowEngine(Engine):
+    """Decodes with TensorFlow; a graph is compiled where it is first needed.
 
     Args:
-        model: its weights may change between calls, unless `constant_weights` or `int8`.
+        model: its weights are read at each call, unless the config says that they are constant, or int8.
         vocabulary: of the outputs.
         options: how to decode.
-        constant_weights: see `BeamSearch`.
-        translations: makes shortlists, if the options have one.
-        int8: whether products are computed in int8, with the weights that a model in float32 has now.
-        alignment_heads: align words; `None` for no alignments.
-
-    Attributes:
-        constraint: of the outputs; `None` allows any.
-        search: finds outputs; see `BeamSearch`.
-        sampler: draws outputs; see `Sampler`.
-        scorer: scores given outputs; see `Scorer`.
-        annotate: annotates given outputs; see `Annotator`.
-        attend: of the last layer's attention, for `CoveragePenalty`; `None` without it.
-        out_of_memory: the error of a batch that is too large.
+        config: of the engine.
 
     Raises:
-        T2TError: the options ask for trees, and the vocabulary has no tokens of trees; or for shortlists, and
-            there are no translations; or for int8, and the model is not in float32, or TensorFlow has no int8
-            products.
+        T2TError: the coverage penalty is asked for, and the decoder has no self-attention; or as
+            `SearchGraph` and `Int8Weights`.
     """
 
     out_of_memory = tf.errors.ResourceExhaustedError
 
     def __init__(
-        self,
-        model: Transformer,
-        vocabulary: TextEncoder,
-        options: DecodeHParams,
-        constant_weights: bool,
-        translations: Translations | None,
-        int8: bool,
-        alignment_heads: AlignmentHeads | None = None,
+        self, model: Transformer, vocabulary: TextEncoder, options: DecodeHParams, config: EngineConfig
     ) -> None:
-        weights = None
-        if int8:
-            if model.compute_dtype != FLOAT32:
-                raise T2TError(
-                    f"int8 is for a model in float32, not {model.compute_dtype}: load it in float32"
-                )
-            check_int8_products()
-            weights = Int8Weights(model, MAX_FACTOR).products
-            constant_weights = False  # which would keep the softmax matrix in float32
-        guards = Guards.of(options)
-        temperature, top_k = options.sampling_temp, options.sampling_keep_top_k
-        self.constraint = TreeConstraint(vocabulary.pieces) if options.constrained else None
-        self.search = BeamSearch(
-            model,
-            constant_weights,
-            self.constraint,
-            shortlist_of(options, translations),
-            options.early_stopping,
-            weights,
-            guards,
-            vocabulary.banned,
+        if options.coverage_penalty and model.hparams.decoder_self_attention != "attention":
+            raise T2TError("coverage_penalty needs a decoder with self-attention: leave it out")
+        self._model, self._options, self._config = model, options, config
+        is_int8 = config.precision == INT8
+        weights = Int8Weights(model, multiplied=True).products if is_int8 else None
+        constant = config.constant_weights and config.precision == FLOAT32
+        self.graph = SearchGraph(model, vocabulary, options, weights, constant)
+        self.holds_to_trees = self.graph.constraint is not None
+        self.description = f"tensorflow, {INT8 if is_int8 else model.dtype_policy.name}"
+        self._compiled: dict[Any, Any] = {}
+
+    @property
+    def model(self) -> Transformer:
+        return self._model
+
+    def load_weights(self, checkpoint: Checkpoint) -> None:
+        if self._config.precision == INT8:
+            raise T2TError("weights in int8 do not change: load the checkpoint with Translator.load")
+        restore_weights(self._model, checkpoint.path)
+
+    def search(self, inputs: Inputs) -> tuple[Any, Any]:
+        is_greedy = inputs.settings.beam_size == 1
+        inputs = tf.nest.map_structure(
+            tf.convert_to_tensor,
+            inputs._replace(settings=search_settings(inputs.settings), ids=tf.cast(inputs.ids, tf.int32)),
         )
-        settings = constant_weights, self.constraint, weights, guards, vocabulary.banned
-        self.sampler = Sampler(model, temperature, top_k, *settings)
-        self.scorer = Scorer(model, weights)
-        self.attend = None
-        if options.coverage_penalty:
-            if model.hparams.decoder_self_attention != "attention":
-                raise T2TError("coverage_penalty needs a decoder with self-attention: leave it out")
-            self.attend = Annotator(model, heads=all_heads(model.hparams), weights=weights).attend
-        self._model, self._options, self._weights = model, options, weights
-        self._vocabulary = vocabulary
-        self.annotate = self.annotator(alignment_heads)
+        specs = tf.nest.map_structure(lambda x: tf.TensorSpec([None] * x.shape.rank, x.dtype), inputs)
+        search = self._search_greedily if is_greedy else self.graph.search
+        return check_result(self._compile((is_greedy, specs), search, specs)(inputs))
 
-    @cached_property
-    def lexical_search(self) -> LexicalSearch:
-        """Finds outputs that have given phrases."""
-        return LexicalSearch(self.search.loop, Spelling(self._vocabulary), self._options.early_stopping)
+    def _search_greedily(self, inputs: Inputs) -> Results:
+        settings = inputs.settings._replace(beam_size=tf.constant(1))  # which is known when the graph is made
+        return self.graph.search(inputs._replace(settings=settings))
 
-    def annotator(self, heads: AlignmentHeads | None) -> Annotator:
-        """Returns what annotates given outputs, with the attention of heads.
+    @property
+    def spelling(self) -> Spelling:
+        return self.graph.spelling
 
-        Raises:
-            T2TError: the model has not these heads.
-        """
-        if heads:
-            heads.check(self._model.hparams)
-        return Annotator(self._model, self._options.alternatives, heads, self._weights)
+    def score(self, source_ids: Any, target_ids: Any) -> Any:
+        return self._compile("score", self.graph.score, IDS, IDS)(source_ids, target_ids)
+
+    def annotate(self, source_ids: Any, target_ids: Any, heads: AlignmentHeads | None = None) -> Annotations:
+        annotate = partial(self.graph.annotate, alternatives=self._options.alternatives, heads=heads)
+        annotated = self._compile(("annotate", heads), annotate, IDS, IDS)(source_ids, target_ids)
+        return Annotations(*(x.numpy() for x in annotated))
+
+    def attend(self, source_ids: Any, target_ids: Any) -> Any:
+        attend = partial(self.graph.attend, heads=all_heads(self._model.hparams))
+        return self._compile("attend", attend, IDS, IDS)(source_ids, target_ids).numpy()
+
+    def _compile(self, key: Any, function: Callable[..., Any], *specs: Any) -> Any:
+        """Returns a compiled function, one for each key, also where threads ask at the same time."""
+        if key not in self._compiled:
+            self._compiled.setdefault(key, tf.function(function, input_signature=specs, autograph=False))
+        return self._compiled[key]

@@ -90,11 +90,9 @@ def top_tokens(logits: Any, k: Any) -> tuple[Any, Any]:
         Values and ids, [batch, beams, k], largest first.
     """
     vocab, shape = logits.shape[-1], tf.shape(logits)
-    if vocab is None:  # a shortlist's tokens
-        vocab = shape[2]
-    elif vocab < SMALL_VOCABULARY:
+    if vocab < SMALL_VOCABULARY:
         return tf.math.top_k(logits, k)
-    if isinstance(vocab, tf.Tensor) or vocab % GROUP:
+    if vocab % GROUP:
         logits = tf.pad(logits, [[0, 0], [0, 0], [0, -vocab % GROUP]], constant_values=-np.inf)
     groups = -(-vocab // GROUP)
     grouped = tf.reshape(logits, [-1, groups, GROUP])  # [rows, groups, GROUP]

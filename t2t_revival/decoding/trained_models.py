@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from t2t_revival.checkpoints.directory import Checkpoint, OnDamaged
 from t2t_revival.checkpoints.selection import NAMES, select_checkpoint
-from t2t_revival.decoding.options import FLOAT32, INT8, PROBABILITIES, DecodeHParams
+from t2t_revival.decoding.engine import EngineConfig
+from t2t_revival.decoding.options import FLOAT32, INT8, PROBABILITIES, TENSORFLOW, DecodeHParams
+from t2t_revival.decoding.resumable import OnNote, ignore_note
 from t2t_revival.errors import T2TError
 from t2t_revival.model_folder import ModelFolder
 
@@ -75,13 +77,14 @@ def load_translator(
     models: Sequence[TrainedModel],
     options: DecodeHParams | str = "",
     num_parallel_batches: int = 1,
-    constant_weights: bool = True,
+    precision: str = FLOAT32,
+    engine: str = TENSORFLOW,
+    on_note: OnNote = ignore_note,
     mean: str = PROBABILITIES,
-    **engine: Any,
 ) -> Translator:
     """Loads a translator of one model, or of the ensemble of several, which only TensorFlow decodes.
 
-    See `Translator.load`, of whose arguments `engine` has some.
+    See `Translator.load`; `mean` is of an ensemble.
 
     Raises:
         T2TError: a model cannot be loaded, or they cannot be an ensemble.
@@ -98,17 +101,17 @@ def load_translator(
         raise T2TError(
             f"--ensemble: words are aligned by the attention of one model: leave it out, or {asking}"
         )
-    int8 = not single and engine.get("precision") == INT8
-    if int8:  # of the ensemble, not of each model
-        engine["precision"] = FLOAT32
+    int8_of_all = not single and precision == INT8  # not of each model
     loaded = [
         Translator.load(
             one.folder.path,
             str(one.checkpoint.path),
             options,
             num_parallel_batches,
-            constant_weights=constant_weights and single,
-            **engine,
+            FLOAT32 if int8_of_all else precision,
+            constant_weights=single,
+            engine=engine,
+            on_note=on_note,
         )
         for one in models
     ]
@@ -120,11 +123,8 @@ def load_translator(
         first.vocabulary,
         first.options,
         min(each.max_length for each in loaded),
-        num_parallel_batches,
-        constant_weights and engine.get("precision", FLOAT32) == FLOAT32,
+        EngineConfig(engine, precision, num_parallel_batches),
         problem=first.problem,
-        translations=first.translations,
-        int8=int8,
         target_vocabulary=first.vocabularies.targets,
     )
     if mean != PROBABILITIES:

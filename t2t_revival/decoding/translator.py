@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
+from itertools import accumulate, chain
 from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
@@ -14,25 +16,38 @@ from typing import TYPE_CHECKING, Any, overload
 import numpy as np
 
 from t2t_revival.checkpoints.directory import Checkpoint, OnDamaged
+from t2t_revival.checkpoints.selection import NAMES
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.sentencepiece import EOS, until_eos
+from t2t_revival.data.word_alignment import Link
 from t2t_revival.decoding import engines
 from t2t_revival.decoding.alignment_heads import AlignmentHeads
-from t2t_revival.decoding.batching import DecodingProgress, Result, map_batches
-from t2t_revival.decoding.constrained_lines import Hypotheses, constrained_lines
+from t2t_revival.decoding.batching import DecodingProgress, OnProgress, Result, map_batches, without
+from t2t_revival.decoding.constrained_lines import constrained_lines
 from t2t_revival.decoding.coverage import CoveragePenalty
-from t2t_revival.decoding.detailer import Detailer
+from t2t_revival.decoding.detailer import Detailer, encode_pairs
+from t2t_revival.decoding.engine import EngineConfig, Inputs, SearchSettings
 from t2t_revival.decoding.engines import Model
+from t2t_revival.decoding.head_choice import HeadChoice, HeadSearch
 from t2t_revival.decoding.lexical_constraints import constraints_of
+from t2t_revival.decoding.line_decoder import EncodedLines, LineDecoder, search_of
 from t2t_revival.decoding.loading import load
-from t2t_revival.decoding.markup.translation import nbest_with_markup
-from t2t_revival.decoding.model_tags import check_tag
+from t2t_revival.decoding.markup.translation import MarkedLine, with_markup
+from t2t_revival.decoding.notes import NO_HEADS, OF_ENSEMBLE, OnNote, ignore_note, unchecked
 from t2t_revival.decoding.options import TENSORFLOW, DecodeHParams
 from t2t_revival.decoding.outputs import Score, Translation
-from t2t_revival.decoding.paragraphs import translate_paragraphs
+from t2t_revival.decoding.paragraphs import join_all, split_inputs
 from t2t_revival.decoding.postprocessor import Decoded, Postprocessor
-from t2t_revival.decoding.preprocessor import LINE_ENDS, Preprocessor, Truncation, check_constrainable, pad
-from t2t_revival.decoding.resumable import NO_HEADS, OF_ENSEMBLE, OnNote, ignore_note, unchecked
+from t2t_revival.decoding.preprocessor import (
+    LINE_ENDS,
+    OnTruncation,
+    Preprocessor,
+    Truncation,
+    check_constrainable,
+    check_tag,
+    known_tags,
+    pad,
+)
 from t2t_revival.decoding.term_check import TermCheck
 from t2t_revival.decoding.translations import Translations
 from t2t_revival.errors import LineError, T2TError
@@ -48,20 +63,19 @@ if TYPE_CHECKING:
     from t2t_revival.model import Transformer
     from t2t_revival.problems.problem import Problem
 
+VARIABLE = EngineConfig(constant_weights=False)
+
 
 class Translator:
     """A model with its vocabularies: translates lines, one output line for each.
 
     Args:
-        model: its weights may change between calls, unless `constant_weights`; or a `CTranslate2Engine`.
+        model: its weights may change between calls, unless the config says not; or a `CTranslate2Model`.
         vocabulary: vocabulary of source and target, or of the source.
         options: how to decode.
         max_length: maximum tokens of an input, EOS included; longer ones are cut. `None` is the model's own.
-        num_parallel_batches: number of batches that are decoded at the same time.
-        constant_weights: see `BeamSearch`.
+        config: of the engine.
         problem: pre- and postprocesses text. `None` leaves it as it is.
-        translations: makes shortlists, if the options have one.
-        int8: whether TensorFlow computes products in int8, with the weights that a float32 model has now.
         target_vocabulary: the target's own vocabulary. `None` is the source's.
         alignment_heads: align words, if the options ask for that.
 
@@ -73,7 +87,7 @@ class Translator:
         engine: the engine and the precision in which it computes, for people.
 
     Raises:
-        T2TError: trees or shortlists lack their tokens or `translations`, or TensorFlow int8 products.
+        T2TError: trees lack their tokens, or TensorFlow int8 products; or Keras is to use a shortlist.
 
     Example:
         translator = Translator.load("~/t2t_train/translate_ende/base")
@@ -87,31 +101,29 @@ class Translator:
         vocabulary: TextEncoder,
         options: DecodeHParams | None = None,
         max_length: int | None = None,
-        num_parallel_batches: int = 1,
-        constant_weights: bool = False,
+        config: EngineConfig = VARIABLE,
         problem: Problem | None = None,
-        translations: Translations | None = None,
-        int8: bool = False,
         target_vocabulary: TextEncoder | None = None,
         alignment_heads: AlignmentHeads | None = None,
     ) -> None:
-        self._model, self._int8, self.engine = model, int8, engines.describe(model, int8)
         self.vocabulary, self.problem = vocabulary, problem
         self.vocabularies = Vocabularies(vocabulary, target_vocabulary or vocabulary)
         self.options = options or DecodeHParams()
         check_tag(self.options.tag, self.vocabularies, problem)
         self.max_length = max_length or model.hparams.max_length
-        self.num_parallel_batches, self.translations = num_parallel_batches, translations
+        self.num_parallel_batches = config.parallel
         self.checkpoint: Checkpoint | None = None
         self.more_checkpoints: tuple[Checkpoint, ...] = ()
+        self.translations: Translations | None = None
         self.find_heads: Callable[[], AlignmentHeads | None] = lambda: None
-        settings = self.options, constant_weights, translations, int8
-        engine = engines.engine_of(model, self.vocabularies.targets, *settings, alignment_heads)
-        self.constraint, self._out_of_memory = engine.constraint, engine.out_of_memory
-        self._search, self._sampler, self._scorer = engine.search, engine.sampler, engine.scorer
+        engine = engines.open_engine(model, self.vocabularies, self.options, config)
+        if alignment_heads:
+            alignment_heads.check(model.hparams)
+        self.engine = engine.description
         self.detailer = Detailer(engine.annotate, self.vocabularies, alignment_heads)
         detailer = self.detailer if self.options.details else None
-        coverage = engine.attend and CoveragePenalty(engine.attend, self.options.coverage_penalty)
+        weight = self.options.coverage_penalty
+        coverage = CoveragePenalty(engine.attend, weight) if weight else None
         own = self.vocabularies.targets, problem, self.options, detailer, coverage
         self._postprocessor = Postprocessor(*own)
         self._engine, self._process = engine, os.getpid()
@@ -154,39 +166,56 @@ class Translator:
                 choose heads by; the engine is not installed, or does not support the model, the options or
                 the precision; or as `start_computing`.
         """
-        settings = checkpoint, decode_hparams, num_parallel_batches, precision, constant_weights
         folder = ModelFolder(path_of(output_dir, "output_dir"))
-        return load(cls, folder, *settings, on_damaged, engine, on_note, data_dir)
+        config = EngineConfig(engine, precision, num_parallel_batches, constant_weights)
+
+        def choose(
+            model: Model, options: DecodeHParams, problem: Problem | None, choice: HeadChoice
+        ) -> AlignmentHeads:
+            plain = replace(options, alignments="", markup="")
+            source, target = folder.vocabularies
+            translator = cls(model, source, plain, problem=problem, target_vocabulary=target)
+            return choice.make(translator.head_search, checkpoint not in (None, *NAMES), on_note)
+
+        loaded = load(folder, checkpoint, decode_hparams, config, on_damaged, on_note, data_dir, choose)
+        translator = cls(
+            loaded.model,
+            folder.vocabularies.inputs,
+            loaded.options,
+            config=config,
+            problem=loaded.problem,
+            target_vocabulary=folder.vocabularies.targets,
+            alignment_heads=loaded.heads,
+        )
+        translator.checkpoint, translator.translations = loaded.checkpoint, loaded.translations
+        translator.find_heads = partial(AlignmentHeads.find, folder.path, folder.hparams)
+        return translator
 
     def load_checkpoint(self, checkpoint: Checkpoint) -> None:
-        """Loads the weights of another checkpoint of the same training; not with `constant_weights`.
+        """Loads the weights of another checkpoint of the same training; not with constant weights.
 
         Raises:
             T2TError: the checkpoint is corrupt, or of another model; TensorFlow decodes in int8.
         """
-        if self._int8:
-            raise T2TError("weights in int8 do not change: load the checkpoint with Translator.load")
         check_not_forked(self._process)
-        engines.load_weights(self._model, checkpoint)
+        self._engine.load_weights(checkpoint)
         self.checkpoint = checkpoint
 
     @property
     def model(self) -> Transformer:
         """The model on TensorFlow; with CTranslate2, raises `T2TError`."""
-        return engines.transformer_of(self._model)
+        return self._engine.model
 
     @overload
     def translate(  # type: ignore[overload-overlap]
-        self, lines: str, on_truncation: Callable[[Truncation], None] | None = None
+        self, lines: str, on_truncation: OnTruncation | None = None
     ) -> str: ...
 
     @overload
-    def translate(
-        self, lines: Iterable[str], on_truncation: Callable[[Truncation], None] | None = None
-    ) -> list[str]: ...
+    def translate(self, lines: Iterable[str], on_truncation: OnTruncation | None = None) -> list[str]: ...
 
     def translate(
-        self, lines: str | Iterable[str], on_truncation: Callable[[Truncation], None] | None = None
+        self, lines: str | Iterable[str], on_truncation: OnTruncation | None = None
     ) -> str | list[str]:
         """Returns the best output of each line, or of a single string. See `nbest`."""
         if isinstance(lines, str):
@@ -197,21 +226,36 @@ class Translator:
         self,
         lines: str | Iterable[str],
         n: int | None = None,
-        on_truncation: Callable[[Truncation], None] | None = None,
-        on_progress: Callable[[DecodingProgress], None] | None = None,
+        on_truncation: OnTruncation | None = None,
         preprocessed: bool = False,
         prefixes: Sequence[str] | None = None,
         first_line: int = 1,
-        completed: Mapping[int, list[Translation]] | None = None,
-        on_outputs: Callable[[Mapping[int, list[Translation]]], None] | None = None,
         constraints: Sequence[LineConstraints | None] | None = None,
     ) -> list[list[Translation]]:
-        """Returns the outputs of each line in input order; a single string is one line.
+        """Returns the outputs of each line in input order; a single string is one line. See `iterate`."""
+        lines = [lines] if isinstance(lines, str) else lines
+        settings = preprocessed, prefixes, first_line, constraints
+        return [*self.iterate(lines, n, on_truncation or _warn, None, *settings)]
+
+    def iterate(
+        self,
+        lines: Iterable[str],
+        n: int | None = None,
+        on_truncation: OnTruncation | None = None,
+        on_progress: OnProgress | None = None,
+        preprocessed: bool = False,
+        prefixes: Sequence[str] | None = None,
+        first_line: int = 1,
+        constraints: Sequence[LineConstraints | None] | None = None,
+        skip: int = 0,
+    ) -> Iterator[list[Translation]]:
+        """Checks all lines, and returns an iterator over the outputs of each, in input order.
 
         They are the best ones, or drawn ones with sampling. Batches hold `options.batch_size` input tokens,
-        of lines of similar length. A blank line has one empty output. Line ends in an output become spaces.
-        Where the model has alignment heads, terms of constraints are checked, and tried once more without
-        what the line has for them otherwise; see `Translation.unaligned`.
+        of lines of similar length in windows of consecutive lines, whose outputs come together. A blank line
+        has one empty output. Line ends in an output become spaces. Where the model has alignment heads, terms
+        of constraints are checked, and tried once more without what the line has for them otherwise; see
+        `Translation.unaligned`.
 
         Args:
             lines: source text; a line end in a line counts as a space.
@@ -224,10 +268,9 @@ class Translator:
                 are those of the vocabulary's segmentation of the prefix. In T2T's vocabularies the last word
                 ends there; in others the model may continue it, but has rarely seen it segmented like this.
             first_line: number of the first line, for messages and as a seed of its samples.
-            completed: outputs by index of the line that an earlier call with equal arguments has passed to
-                `on_outputs`. They are not decoded again; the other lines have the same outputs as then.
-            on_outputs: called with the outputs of each complete batch, by index of the line.
             constraints: phrases that the outputs of each line must have or must not have; `None` has none.
+            skip: number of lines at the beginning that have no outputs here; those of the others are the
+                same, to the bit.
 
         Raises:
             T2TError: a line or prefix is no string or no valid Unicode, a prefix is too long, has no source
@@ -236,68 +279,58 @@ class Translator:
         n = self.options.outputs if n is None else n
         if not (isinstance(n, Integral) and 1 <= n <= self.options.beam_size):
             raise T2TError(f"n={shown(n)} must be between 1 and beam_size={self.options.beam_size}")
-        lines = texts_of([lines] if isinstance(lines, str) else lines, first=first_line)
+        lines = texts_of(lines, first=first_line)
         prefixes = None if prefixes is None else texts_of(prefixes, "prefixes", first_line, optional=True)
         constraints = constraints_of(constraints, len(lines), first_line)
-        after = on_truncation or _warn, on_progress, first_line, completed, on_outputs
-        preprocessor = self._preprocessor(first_line)
+        preprocessor = self.preprocessor(first_line)
         if constraints:
             check_constrainable(self.options, self.problem, prefixes)
             if not on_truncation and (note := unchecked(constraints, self.why_unchecked)):
-                warnings.warn(note, stacklevel=2)
+                warnings.warn(note, stacklevel=3)
+        texts, marked, paragraphs = [line.translate(LINE_ENDS) for line in lines], None, None
         if self.options.markup:
-            return nbest_with_markup(self, lines, n, prefixes, preprocessed, *after)
-        inputs = preprocessor.inputs(lines, preprocessed)
+            preprocessor.check_single("markup", texts, prefixes, n)
+            tags = known_tags(self.vocabularies, self.problem)
+            marked = [MarkedLine.parse(text, self.options.markup, tags) for text in texts]
+            texts = [line.text for line in marked]
+        texts = preprocessor.inputs(texts, preprocessed)
+        ends: Sequence[int] = range(1, len(texts) + 1)  # of lines, in inputs
         if self.options.split_sentences:
-            preprocessor.check_single("split_sentences", inputs, prefixes, n)
-            return translate_paragraphs(self, inputs, *after)
-        source_ids = preprocessor.sources(inputs, on_truncation or _warn)
-        prefix_ids = preprocessor.prefixes(inputs, prefixes)
-        settings = preprocessor, constraints, inputs, source_ids
-        bound = constrained_lines(lambda: engines.lexical_search_of(self._engine), *settings)
-        count = self.options.candidates_of(n)
+            preprocessor.check_single("split_sentences", texts, prefixes, n)
+            paragraphs = split_inputs(texts, self.vocabularies.inputs, self.problem, self.max_length)
+            parts = [paragraph.texts or [""] for paragraph in paragraphs]
+            ends, texts = [*accumulate(map(len, parts))], [*chain.from_iterable(parts)]
+        cut: dict[int, Truncation] = {}
+        ids = preprocessor.sources(texts, lambda one: cut.update({one.number - first_line: one}))
+        for index, truncation in cut.items():
+            (on_truncation or _warn)(replace(truncation, number=first_line + bisect_right(ends, index)))
+        prefix_ids = preprocessor.prefixes(texts, prefixes)
+        bound = constrained_lines(self._engine, preprocessor, constraints, texts, ids)
+        check = TermCheck.of(bound.constraints, lines, texts, self.options.tag)
+        detailer = self.term_detailer if check.lines else None  # made here, before threads decode
+        aligning = replace(self._postprocessor, detailer=detailer) if detailer else None
+        inputs = EncodedLines(texts, ids, prefix_ids, 1 if paragraphs else first_line, cut.keys())
+        search = search_of(self._engine, self.options)
+        decode = LineDecoder(inputs, bound, search, self._postprocessor, n, check, aligning)
 
-        def free(indices: list[int]) -> Iterable[Hypotheses]:
-            rows = pad([source_ids[index] for index in indices])
-            prefix_rows = pad([prefix_ids[index] for index in indices]) if prefix_ids else None
-            numbers = [first_line + index for index in indices]
-            return zip(indices, *self._decode(rows, numbers, count, prefix_rows), strict=True)
+        def show(progress: DecodingProgress) -> None:
+            if on_progress:
+                on_progress(replace(progress, done=bisect_right(ends, progress.done), total=len(lines)))
 
-        def finished(
-            found: Iterable[Hypotheses], postprocessor: Postprocessor
-        ) -> dict[int, list[Translation]]:
-            decoded = {at: Decoded(inputs[at], source_ids[at], ids, scores) for at, ids, scores in found}
-            return dict(zip(decoded, postprocessor.outputs(decoded.values(), n), strict=True))
+        def windows() -> Iterator[tuple[range, list[list[Translation]]]]:
+            lengths, batch_size = [*map(len, ids)], self.options.tokens_at_once
+            known = ends[skip - 1] if skip else 0
+            how: dict[str, Any] = {"on_progress": show, "ends": set(ends), "skip": known}
+            for window, outputs in self.map_batches(decode, lengths, batch_size, **how):
+                first, end = (bisect_right(ends, index) for index in (window.start, window.stop))
+                best = [one[0] for one in outputs]
+                if paragraphs:
+                    best = join_all(paragraphs[first:end], best)
+                if marked:
+                    best = with_markup(marked[first:end], best, self.align)
+                yield range(first, end), [[one] for one in best] if paragraphs or marked else outputs
 
-        check = TermCheck.of(bound.constraints, lines, inputs, self.options.tag)
-        checks = bool(check.lines and self.term_detailer)  # which is made here, before threads decode
-
-        def checked(found: Iterable[Hypotheses]) -> dict[int, list[Translation]]:
-            """Returns the outputs of the lines with terms."""
-            aligning = replace(self._postprocessor, detailer=self.term_detailer)
-            own = check(
-                finished((one for one in found if one[0] in check.lines), aligning),
-                lambda indices: finished(free(indices), aligning),
-                lambda stricter: finished(bound.again(stricter, inputs, count), aligning),
-            )
-            if self.options.details:
-                return {**own}
-            return {at: [replace(one, details=None) for one in outputs] for at, outputs in own.items()}
-
-        def decode(batch: list[int]) -> list[list[Translation]]:
-            outputs = {index: [Translation("", 0.0)] for index in batch}
-            indices = [index for index in batch if not is_blank(inputs[index])]
-            found: list[Hypotheses] = []
-            if any(index not in bound for index in indices):
-                found += free(indices)
-            found += bound.search(indices, count)
-            outputs |= finished(found, self._postprocessor)
-            if checks:
-                outputs |= checked(found)
-            return [bound.mark(*each) for each in outputs.items()]
-
-        lengths, batch_size = [len(ids) for ids in source_ids], self.options.tokens_at_once
-        return self.map_batches(decode, lengths, batch_size, on_progress, completed, on_outputs)
+        return without(skip, windows())
 
     def encode(self, line: str, is_output: bool = False) -> list[int]:
         """Returns the ids of a line, or of an output, with EOS, not truncated; line ends count as spaces.
@@ -305,7 +338,7 @@ class Translator:
         Raises:
             T2TError: the line is no string, or no valid Unicode.
         """
-        (line,), preprocessor = texts_of([line]), self._preprocessor()
+        (line,), preprocessor = texts_of([line]), self.preprocessor()
         texts = [line.translate(LINE_ENDS)]
         texts = texts if is_output else preprocessor.preprocess(texts)
         return [*preprocessor.encode(texts, self.vocabularies[is_output])[0], EOS]
@@ -316,36 +349,43 @@ class Translator:
         An output of maximum length may have no EOS. If the weights contain NaN, it is empty.
         """
         check_not_forked(self._process)
-        options = self.options
-        found, scores = self._search([source], options.beam_size, options.alpha, options.extra_length)
+        settings = SearchSettings(self.options.beam_size, self.options.alpha, self.options.extra_length)
+        found, scores = self._engine.search(Inputs(pad([source]), settings))
         ids = np.asarray(found)[0, 0].tolist() if np.asarray(scores)[0, 0] > -np.inf else []
         return ids[: ids.index(EOS) + 1] if EOS in ids else until_eos(ids)
 
     def score(
         self,
         pairs: Iterable[tuple[str, str]],
-        on_truncation: Callable[[Truncation], None] | None = None,
-        on_progress: Callable[[DecodingProgress], None] | None = None,
+        on_truncation: OnTruncation | None = None,
         first_line: int = 1,
-        completed: Mapping[int, Score] | None = None,
-        on_scores: Callable[[Mapping[int, Score]], None] | None = None,
     ) -> list[Score]:
-        """Returns the model's log-probabilities of given outputs, without length penalty or constraint.
+        """Returns the model's log-probabilities of given outputs; see `iterate_scores`."""
+        return [*self.iterate_scores(pairs, on_truncation or _warn, first_line=first_line)]
+
+    def iterate_scores(
+        self,
+        pairs: Iterable[tuple[str, str]],
+        on_truncation: OnTruncation | None = None,
+        on_progress: OnProgress | None = None,
+        first_line: int = 1,
+        skip: int = 0,
+    ) -> Iterator[Score]:
+        """Returns an iterator over log-probabilities of outputs, without length penalty or constraint.
 
         Args:
             pairs: source text and output, as `nbest` takes and returns them; line ends count as spaces.
             on_truncation: called for each source that is too long. `None` warns.
             on_progress: called after each batch.
             first_line: number of the first pair, for messages.
-            completed: see `nbest`; scores by index of the pair.
-            on_scores: called with the scores of each complete batch, by index of the pair.
+            skip: see `iterate`; of pairs.
 
         Raises:
             T2TError: a pair is not of strings, has no source, is no valid Unicode, or has an output that is
                 too long or does not fit the problem.
         """
         cleaned = [[text.translate(LINE_ENDS) for text in pair] for pair in pairs_of(pairs, first_line)]
-        preprocessor = self._preprocessor(first_line)
+        preprocessor = self.preprocessor(first_line)
         inputs = preprocessor.preprocess([source for source, _ in cleaned])
         for number, text in enumerate(inputs, start=first_line):
             if is_blank(text):
@@ -360,33 +400,74 @@ class Translator:
                     [cleaned[at][1] for at in batch],
                 )
             source_rows, target_rows = (pad([side[index] for index in batch]) for side in (sources, targets))
-            log_probs = np.asarray(self._scorer(source_rows, target_rows)).tolist()
+            log_probs = np.asarray(self._engine.score(source_rows, target_rows)).tolist()
             return [Score(value, len(targets[index])) for index, value in zip(batch, log_probs, strict=True)]
 
         lengths = [max(map(len, pair)) for pair in zip(sources, targets, strict=True)]
-        return self.map_batches(score, lengths, self.options.batch_size, on_progress, completed, on_scores)
+        windows = self.map_batches(
+            score, lengths, self.options.batch_size, on_progress=on_progress, skip=skip
+        )
+        return without(skip, windows)
+
+    def align(
+        self,
+        pairs: Iterable[tuple[str, str]],
+        on_truncation: OnTruncation | None = None,
+        on_progress: OnProgress | None = None,
+        skip: int = 0,
+    ) -> Iterator[list[Link]]:
+        """Returns an iterator over the links of pairs, by one pass of the model, teacher-forced.
+
+        Args:
+            pairs: source text and output; one with an empty side has no links.
+            on_truncation: called for each source that is too long. `None` warns.
+            on_progress: called after each batch.
+            skip: see `iterate`; of pairs.
+
+        Raises:
+            T2TError: a pair is not of strings, or a text is no valid Unicode.
+        """
+        encoded = encode_pairs(self.preprocessor(), pairs_of(pairs), on_truncation or _warn)
+
+        def links(batch: list[int]) -> list[list[Link]]:
+            found: dict[int, list[Link]] = {index: [] for index in batch}
+            numbers = [i for i in batch if not (is_blank(encoded[i].source) or is_blank(encoded[i].text))]
+            details = self.detailer([encoded[index] for index in numbers])
+            found |= {index: [*one.links] for index, one in zip(numbers, details, strict=True)}
+            return [*found.values()]
+
+        lengths = [max(len(one.source_ids), len(one.ids)) for one in encoded]
+        windows = self.map_batches(
+            links, lengths, self.options.batch_size, on_progress=on_progress, skip=skip
+        )
+        return without(skip, windows)
 
     def map_batches(
-        self, function: Callable[[list[int]], list[Result]], lengths: list[int], batch_size: int, *rest: Any
-    ) -> list[Result]:
-        """Calls `batching.map_batches`, which has `rest` too.
+        self, function: Callable[[list[int]], list[Result]], lengths: list[int], batch_size: int, **how: Any
+    ) -> Iterator[tuple[range, list[Result]]]:
+        """Calls `batching.map_batches`, which has more arguments.
 
         Raises:
             T2TError: memory is short, or this process was forked after the model was loaded.
         """
         check_not_forked(self._process)
         try:
-            results = map_batches(function, lengths, batch_size, self.num_parallel_batches, *rest)
-        except self._out_of_memory as error:
+            yield from map_batches(function, lengths, batch_size, self.num_parallel_batches, **how)
+        except self._engine.out_of_memory as error:
             width = "candidates" if self.options.mbr else "beam_size"
             raise T2TError(
                 f"out of memory: lower batch_size (it is {self.options.batch_size} tokens) or {width} "
                 f"({getattr(self.options, width)}) in --decode_hparams"
             ) from error
-        return [results[index] for index in range(len(lengths))]
 
-    def _preprocessor(self, first_line: int = 1) -> Preprocessor:
+    def preprocessor(self, first_line: int = 1) -> Preprocessor:
+        """Returns what makes ids of lines, of which the first has a number, for messages."""
         return Preprocessor(self.vocabularies, self.problem, self.options, self.max_length, first_line)
+
+    @property
+    def head_search(self) -> HeadSearch:
+        """The choice of alignment heads for this model."""
+        return HeadSearch(self.model, self.preprocessor(), self.map_batches)
 
     @cached_property
     def term_heads(self) -> AlignmentHeads | None:
@@ -407,20 +488,8 @@ class Translator:
             return self.detailer
         if not self.term_heads:
             return None
-        annotate = engines.annotator_of(self._engine, self.term_heads)
-        return Detailer(annotate, self.vocabularies, self.term_heads)
-
-    def _decode(
-        self, rows: np.ndarray, numbers: list[int], n: int, prefixes: np.ndarray | None
-    ) -> tuple[list[list[list[int]]], list[list[float]]]:
-        """Returns ids, [batch, n, length], and scores, [batch, n]."""
-        options = self.options
-        settings = options.alpha, options.extra_length, n, prefixes
-        if options.samples:
-            ids, scores = self._sampler(rows, numbers, options.random_seed, *settings)
-        else:
-            ids, scores = self._search(rows, options.candidates_of(options.beam_size), *settings)
-        return np.asarray(ids).tolist(), np.asarray(scores).tolist()
+        self.term_heads.check(self.model.hparams)
+        return Detailer(self._engine.annotate, self.vocabularies, self.term_heads)
 
 
 def _warn(truncation: Truncation) -> None:

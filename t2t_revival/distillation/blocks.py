@@ -16,9 +16,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from t2t_revival.decoding.batching import DecodingProgress
+from t2t_revival.decoding.notes import OnNote, ignore_note
 from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.decoding.outputs import part_file
-from t2t_revival.decoding.resumable import OnNote, ignore_note, translate_lines
+from t2t_revival.decoding.part_file import part_file
+from t2t_revival.decoding.resumable import translate_lines
 from t2t_revival.decoding.shards import Shard
 from t2t_revival.decoding.trained_models import TrainedModel
 from t2t_revival.decoding.translations import Translations

@@ -5,8 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from t2t_revival.decoding.outputs import part_file, to_bytes
-from t2t_revival.decoding.resumable import OnNote, OnProgress, ignore_note, translate_lines
+from t2t_revival.decoding.batching import OnProgress
+from t2t_revival.decoding.notes import OnNote, ignore_note
+from t2t_revival.decoding.outputs import to_bytes
+from t2t_revival.decoding.part_file import part_file
+from t2t_revival.decoding.resumable import translate_lines
 from t2t_revival.decoding.shards import Shard
 from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.metrics.bleu import CorpusScore, paper_style_languages
@@ -137,7 +140,7 @@ def decode_split(
     """
     inputs, references = [source for source, _ in pairs], [target for _, target in pairs]
     with part_file(files.outputs, on_note) as output:
-        translations = translate_lines(
+        translate_lines(
             translator,
             inputs,
             f"the {split} split",
@@ -150,5 +153,7 @@ def decode_split(
         for path, lines in ((files.inputs, inputs), (files.references, references)):
             with buffered_write(path) as file:
                 file.write(to_bytes(lines))
-    outputs = [found[0].text for found in translations]
+    outputs = files.outputs.read_bytes().decode().split("\n")[:-1]
+    if translator.options.has_columns:
+        outputs = [line.partition("\t")[0] for line in outputs]
     return outputs, score_outputs(problem, outputs, references) if pairs else {}

@@ -15,8 +15,9 @@ import numpy as np
 from t2t_revival import registry
 from t2t_revival.checkpoints.directory import OnDamaged
 from t2t_revival.checkpoints.selection import NAMES
-from t2t_revival.decoding.batching import DecodingProgress
-from t2t_revival.decoding.resumable import NOT_FINITE, OnNote, OnProgress, ignore_note
+from t2t_revival.decoding.batching import DecodingProgress, OnProgress
+from t2t_revival.decoding.notes import OnNote, ignore_note
+from t2t_revival.decoding.resumable import NOT_FINITE
 from t2t_revival.decoding.trained_models import TrainedModel
 from t2t_revival.errors import LineError, T2TError
 from t2t_revival.evaluation.bleu_tuning import Table
@@ -237,7 +238,7 @@ def log_probs(
         on_progress(DecodingProgress(0, len(places), 0.0))
     try:
         pairs = [pair[::-1] if reverse else pair for pair in texts]
-        scores = translator.score(pairs, cut.append, on_progress)
+        scores = [*translator.iterate_scores(pairs, cut.append, on_progress)]
     except LineError as error:
         raise T2TError(f"{name}, line {places[error.number - 1][0] + 1}: {error.fault}") from error
     if cut:

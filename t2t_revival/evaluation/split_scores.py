@@ -16,6 +16,7 @@ from t2t_revival.checkpoints.directory import restore_weights
 from t2t_revival.curve_files import Scores
 from t2t_revival.data.evaluation_batches import EvaluationBatch, evaluation_batches
 from t2t_revival.data.vocabulary import Vocabularies
+from t2t_revival.decoding.engine import EngineConfig
 from t2t_revival.decoding.options import JAX, DecodeHParams
 from t2t_revival.decoding.preprocessor import Truncation
 from t2t_revival.decoding.translator import Translator
@@ -128,7 +129,7 @@ class SplitScores:
                 self._vocabularies.inputs,
                 self._options,
                 self._max_length,
-                parallel,
+                EngineConfig(parallel=parallel, constant_weights=False),
                 problem=self._problem,
                 target_vocabulary=self._vocabularies.targets,
             )

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from t2t_revival.curve_files import DEV, read_curve
 from t2t_revival.data.tags import tagged
 from t2t_revival.data.vocabulary.spans import Span
-from t2t_revival.decoding.model_tags import check_tag, known_tags
+from t2t_revival.decoding.preprocessor import check_tag, known_tags
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.checkpoint_evaluation import dev_score, drawn_score
 from t2t_revival.metrics.metric import title_of

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from t2t_revival.decoding.outputs import Translation
 from t2t_revival.serving.signatures import NO_OUTPUT, Inputs
 
 OUTPUTS, ALTERNATIVES, TOKENS, SOURCE = "n", "alternatives", "tokens", "source_tokens"  # axes
+LENGTH = "length"  # axis of the longest output
+ROW = ("outputs", "scores", "truncated")  # what a line of `/translate` has
 LAYOUT: dict[str, tuple[tuple[str, ...], Any]] = {  # axes of a row of each output, and its padding
     "outputs": ((OUTPUTS,), b""),
     "scores": ((OUTPUTS,), NO_OUTPUT),
+    "ids": ((OUTPUTS, LENGTH), 0),
     "tokens": ((TOKENS,), b""),
     "token_log_probs": ((TOKENS,), 0.0),
     "token_ends": ((TOKENS,), 0),
@@ -45,10 +49,20 @@ def answer_of(rows: Sequence[Mapping[str, Any]], columns: Inputs) -> Columns:
     return answer
 
 
+def row_of(outputs: Sequence[Translation], n: int) -> tuple[list[bytes], list[float], bool]:
+    """Returns the outputs of a line as `ROW`, padded to n."""
+    padding = n - len(outputs)
+    texts = [one.text.encode() for one in outputs] + [b""] * padding
+    scores = [max(one.score, NO_OUTPUT) for one in outputs] + [NO_OUTPUT] * padding
+    return texts, scores, outputs[0].truncated
+
+
 def _lengths(row: Mapping[str, Any]) -> dict[str, int]:
     """Returns how long a row is, without its padding, along the axes that it tells."""
     names = {axis: row[axis] for axis in (TOKENS, SOURCE) if axis in row}
     found = {axis: sum(map(bool, tokens)) for axis, tokens in names.items()}
+    if "ids" in row:
+        found[LENGTH] = max(sum(map(bool, ids)) for ids in row["ids"])
     return found | {OUTPUTS: len(row["outputs"])} if "outputs" in row else found
 
 

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from weakref import WeakKeyDictionary
 
 from fastapi import FastAPI, Request
 from fastapi.responses import StreamingResponse
@@ -24,16 +25,18 @@ from t2t_revival.server.inspection import ExplainAnswer, ExplainRequest, Inspect
 from t2t_revival.server.limits import Limits
 from t2t_revival.server.metrics import Metrics
 from t2t_revival.server.predict import RequestError, format_predict, parse_predict
-from t2t_revival.server.rows import Columns
+from t2t_revival.server.rows import ROW, Columns, row_of
 from t2t_revival.server.terms import Unaligned, check_terms
 from t2t_revival.server.translate import TranslateAnswer, TranslateRequest, Translation, joined, translations
 from t2t_revival.server.versions import ModelInfo, ModelsAnswer
 from t2t_revival.serving.client import text_of
-from t2t_revival.serving.signatures import WITH_OPTIONS
+from t2t_revival.serving.phrases import Description, next_request
+from t2t_revival.serving.signatures import WITH_OPTIONS, WITH_TABLES
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.lexical_constraints import LineConstraints
     from t2t_revival.problems.problem import Problem
+    from t2t_revival.server.translate import Options
     from t2t_revival.server.versions import ServedModel
     from t2t_revival.serving.client import LoadedModel
 
@@ -85,6 +88,7 @@ class Service:
     ) -> None:
         self.models, self.limits, self._start = models, limits, start
         self._waiting = 0
+        self._descriptions: WeakKeyDictionary[LoadedModel, Description] = WeakKeyDictionary()
         self.metrics = Metrics()
         self.batcher = Batcher(batch_limits, self.metrics)
         self._inspecting, self._inspections = ThreadPoolExecutor(1, "inspect"), 0
@@ -263,7 +267,12 @@ class Service:
         problem, inputs = served.problem, lines
         if problem:
             inputs = await _converted(problem, lambda: [problem.preprocess(line, False) for line in lines])
-        found = await self._translate(served.name, model, *asked.call(inputs, model.signature_defs))
+        options = asked.options
+        if options and options.has_phrases:
+            given = options.constraints_of(inputs)
+            found = await self._bound(served.name, model, options, inputs, given)
+        else:
+            found = await self._translate(served.name, model, *asked.call(inputs, model.signature_defs))
         found, unaligned = await self._check_terms(served, model, asked, inputs, found)
         done = await _converted(problem, lambda: [*translations(inputs, found, problem)])
         return [
@@ -285,11 +294,37 @@ class Service:
             return found, {}
 
         async def translate(lines: Sequence[str], constraints: Sequence[LineConstraints]) -> Columns:
-            columns = options.columns(lines, model.signature_defs[options.signature], constraints)
-            return await self._translate(served.name, model, options.signature, columns)
+            return await self._bound(served.name, model, options, lines, constraints)
 
         in_thread = partial(asyncio.get_running_loop().run_in_executor, self._inspecting)
         return await check_terms(options, inspector.translator, inputs, found, translate, in_thread)
+
+    async def _bound(
+        self,
+        name: str,
+        model: LoadedModel,
+        options: Options,
+        lines: Sequence[str],
+        constraints: Sequence[LineConstraints],
+    ) -> Columns:
+        """Translates lines, of which some have constraints; tables are made in a thread."""
+        if model not in self._descriptions:
+            self._descriptions[model] = await asyncio.to_thread(Description.of, model)
+        texts = tagged(lines, options.tag)
+        requests = self._descriptions[model].requests(texts, constraints, options.search, options.n)
+        request, bound = await asyncio.to_thread(next_request, requests)
+        while request is not None:
+            response = await self._translate(name, model, WITH_TABLES, request)
+            request, bound = await asyncio.to_thread(next_request, requests, response)
+        free = [place for place in range(len(lines)) if place not in bound]
+        columns = options.columns([lines[at] for at in free], model.signature_defs[WITH_OPTIONS])
+        rows = {at: row_of(outputs, options.n) for at, outputs in bound.items()}
+        if free:
+            found = await self._translate(name, model, WITH_OPTIONS, columns)
+            rows |= zip(free, zip(*(found[name] for name in ROW), strict=True), strict=True)
+        return dict(
+            zip(ROW, map(list, zip(*(rows[at] for at in range(len(lines))), strict=True)), strict=True)
+        )
 
     async def explain(self, request: Request, asked: ExplainRequest) -> ExplainAnswer:
         """Explains an output, word by word."""

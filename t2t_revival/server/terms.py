@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from t2t_revival.data.tags import symbol
-from t2t_revival.decoding.aligner import aligned
+from t2t_revival.decoding.detailer import encode_pairs
 from t2t_revival.decoding.lexical_constraints import LineConstraints
 from t2t_revival.decoding.outputs import Translation
 from t2t_revival.decoding.term_check import Outputs, TermCheck
@@ -16,6 +17,7 @@ from t2t_revival.errors import T2TError
 from t2t_revival.serving.signatures import NO_OUTPUT
 
 if TYPE_CHECKING:
+    from t2t_revival.decoding.details import Details
     from t2t_revival.decoding.translator import Translator
     from t2t_revival.server.rows import Columns
     from t2t_revival.server.translate import Options
@@ -85,6 +87,20 @@ def _aligned(
         or [Translation("", NO_OUTPUT)]
         for at, own in found.items()
     }
+
+
+def aligned(translator: Translator, pairs: Sequence[tuple[str, str]], tag: str) -> list[Details]:
+    """Returns the details of outputs with the links by which terms are checked.
+
+    Args:
+        translator: of a model with alignment heads.
+        pairs: the model's inputs without their tags, and its outputs.
+        tag: before each input, with its space; "" for none.
+    """
+    assert translator.term_detailer
+    options = replace(translator.options, tag=tag.rstrip())
+    preprocessor = replace(translator.preprocessor(), problem=None, options=options)
+    return translator.term_detailer(encode_pairs(preprocessor, pairs))
 
 
 def _with(outputs: Outputs, found: Columns) -> Columns:

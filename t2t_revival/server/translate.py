@@ -19,10 +19,9 @@ from t2t_revival.server.rows import Columns
 from t2t_revival.serving.signatures import (
     DEFAULT,
     NO_OUTPUT,
-    WITH_CONSTRAINTS,
     WITH_OPTIONS,
     WITH_SAMPLING,
-    constraint_inputs,
+    WITH_TABLES,
 )
 from t2t_revival.utils.blank import is_blank
 
@@ -86,30 +85,25 @@ class Options(RequestBody):
 
     @property
     def signature(self) -> str:
-        """The signature that decodes with these settings."""
-        if self.has_phrases:
-            return WITH_CONSTRAINTS
+        """The signature that decodes lines without phrases with these settings."""
         return WITH_SAMPLING if self.sampling_method == "random" else WITH_OPTIONS
 
-    def columns(
-        self,
-        lines: Sequence[str],
-        definition: SignatureDef,
-        constraints: Sequence[LineConstraints] | None = None,
-    ) -> dict[str, list[Any]]:
-        """Returns the inputs of the signature; `constraints` are others than those of the request.
+    @property
+    def search(self) -> DecodeHParams:
+        """The settings of a search."""
+        return DecodeHParams(beam_size=self.beam_size, alpha=self.alpha, extra_length=self.extra_length)
+
+    def columns(self, lines: Sequence[str], definition: SignatureDef) -> dict[str, list[Any]]:
+        """Returns the inputs of the signature."""
+        given = {name: value for name, value in self.model_dump().items() if name in definition.inputs}
+        return {"inputs": [*lines], **{name: [value] * len(lines) for name, value in given.items()}}
+
+    def constraints_of(self, lines: Sequence[str]) -> list[LineConstraints]:
+        """Returns the constraints of each line.
 
         Raises:
             RequestError: phrases contradict each other.
         """
-        given = {name: value for name, value in self.model_dump().items() if name in definition.inputs}
-        columns = {"inputs": [*lines], **{name: [value] * len(lines) for name, value in given.items()}}
-        if not self.has_phrases:
-            return columns
-        return columns | constraint_inputs(constraints or self.constraints_of(lines))
-
-    def constraints_of(self, lines: Sequence[str]) -> list[LineConstraints]:
-        """Returns the constraints of each line."""
         none = Terminology({})
         given = [JsonLine(line, self.constraints, self.avoid, self.terms) for line in lines]
         try:
@@ -145,9 +139,11 @@ class TranslateRequest(RequestBody):
             return DEFAULT, {"inputs": [*lines]}
         signature = self.options.signature
         if signature not in definitions:
-            what = "does not sample" if signature == WITH_SAMPLING else "has no constraints"
-            option = "sampling_method" if signature == WITH_SAMPLING else "constraints, avoid and terms"
-            raise RequestError(f"this model {what}: leave {option} out, or export it again")
+            raise RequestError("this model does not sample: leave sampling_method out, or export it again")
+        if self.options.has_phrases and WITH_TABLES not in definitions:
+            raise RequestError(
+                "this model has no constraints: leave constraints, avoid and terms out, or export it again"
+            )
         if self.options.split_sentences and self.options.n > 1:
             raise RequestError("n must be 1 with split_sentences")
         if self.options.tag and "tag" not in definitions[signature].inputs:

@@ -19,6 +19,7 @@ from t2t_revival.server.predict import RequestError
 from t2t_revival.server.translate import Options
 from t2t_revival.serving.export_origin import newer_note
 from t2t_revival.serving.folder_model import SAVED_MODEL, FolderModel
+from t2t_revival.serving.phrases import NO_PHRASES
 from t2t_revival.serving.signatures import DEFAULT, WITH_OPTIONS, WITH_SAMPLING
 
 if TYPE_CHECKING:
@@ -36,8 +37,7 @@ WARMUP = {  # an input of each name
     "alpha": 0.6,
     "extra_length": 50,
     "n": 2,
-    "constraints": "a",
-    "avoid": "",
+    "tables": NO_PHRASES,
     "tag": "",
     "sampling_temp": 1.0,
     "sampling_keep_top_k": -1,
@@ -288,7 +288,7 @@ def _open(folder: Path) -> LoadedModel:
 def _warm_up(model: LoadedModel) -> None:
     """Calls each signature once: TensorFlow prepares its graph at the first call, which may take seconds."""
     for signature, definition in model.signature_defs.items():
-        with suppress(T2TError):  # such as of a phrase that the vocabulary cannot spell: the graph is ready
+        with suppress(T2TError):  # an error, too, leaves the graph ready
             model.predict(signature, {name: [WARMUP[name]] for name in definition.inputs})
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from t2t_revival.decoding.beams import ALL
+from t2t_revival.decoding.engine import ALL
 from t2t_revival.decoding.options import BOUNDS, MAX_ALPHA, TEMPERATURES
 
 # An option is a scalar or [batch], which no signature can express; `check_shape` checks the shape.

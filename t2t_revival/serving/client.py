@@ -21,9 +21,7 @@ from t2t_revival.serving.signatures import (
     DEFAULT,
     DTYPES,
     NO_OUTPUT,
-    WITH_CONSTRAINTS,
     Inputs,
-    constraint_inputs,
     option_inputs,
     signature_of,
 )
@@ -32,7 +30,6 @@ from t2t_revival.utils.texts import texts_of
 if TYPE_CHECKING:
     from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef
 
-    from t2t_revival.decoding.lexical_constraints import LineConstraints
     from t2t_revival.decoding.options import DecodeHParams
 
 BATCH_SIZE, RETRIES = 32, 4
@@ -88,7 +85,6 @@ def query(
     options: DecodeHParams | None = None,
     batch_size: int = BATCH_SIZE,
     filled: bool = False,
-    constraints: Sequence[LineConstraints] | None = None,
 ) -> list[list[Translation]]:
     """Returns the outputs of each line, best first; at least one.
 
@@ -98,7 +94,6 @@ def query(
         options: how to decode. `None` uses the options of the export.
         batch_size: lines per request.
         filled: whether lines with fewer outputs than others are filled up with empty ones of score -inf.
-        constraints: of each line, which then needs options. `None` is for none.
 
     Raises:
         T2TError: a line is no string, or no valid Unicode; there is no response, or one that is not of such a
@@ -107,8 +102,7 @@ def query(
     lines, results = texts_of(lines), []
     for start in range(0, len(lines), batch_size):
         batch = lines[start : start + batch_size]
-        own = constraints and constraints[start : start + batch_size]
-        response = model.predict(*_request(batch, options, own or ()))
+        response = model.predict(*_request(batch, options))
         results += _outputs(response, len(batch), model.where)
     if filled:
         return results
@@ -273,20 +267,15 @@ def _channel_options(retries: int) -> list[tuple[str, Any]]:
     ]
 
 
-def _request(
-    lines: Sequence[str], options: DecodeHParams | None, constraints: Sequence[LineConstraints]
-) -> tuple[str, Inputs]:
+def _request(lines: Sequence[str], options: DecodeHParams | None) -> tuple[str, Inputs]:
     """Returns the signature and its inputs."""
-    phrases = constraint_inputs(constraints)
     try:
-        "".join([*lines, *(text for column in phrases.values() for text in column)]).encode()
+        "".join(lines).encode()
     except UnicodeEncodeError as error:
         raise T2TError(f"not UTF-8 text: {error.object[error.start :][:80]!r}") from error
     if options is None:
         return DEFAULT, {"inputs": lines}
-    signature = WITH_CONSTRAINTS if constraints else signature_of(options)
-    own = phrases if constraints else {}
-    return signature, {"inputs": lines, **option_inputs(options, len(lines)), **own}
+    return signature_of(options), {"inputs": lines, **option_inputs(options, len(lines))}
 
 
 def _outputs(response: Mapping[str, Any], lines: int, where: str) -> list[list[Translation]]:

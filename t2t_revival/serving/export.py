@@ -14,24 +14,20 @@ import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
 
 from t2t_revival.decoding.capabilities import CTRANSLATE2_FORMAT
-from t2t_revival.decoding.ctranslate2_format import (
-    check_convertible,
-    format_vocabulary_map,
-    write_ctranslate2,
-)
-from t2t_revival.decoding.lexical_constraints import LineConstraints
-from t2t_revival.decoding.model_tags import known_tags
+from t2t_revival.decoding.ctranslate2_format import check_convertible, write_ctranslate2
 from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.preprocessor import known_tags
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.export_origin import save_origin
 from t2t_revival.serving.litert import write_litert
 from t2t_revival.serving.module import ServingModule
+from t2t_revival.serving.phrases import NO_PHRASES
 from t2t_revival.serving.signatures import (
     DEFAULT,
+    DESCRIBE,
     SCORE,
-    WITH_CONSTRAINTS,
     WITH_SAMPLING,
-    constraint_inputs,
+    WITH_TABLES,
     option_inputs,
 )
 from t2t_revival.utils.files import atomic_write
@@ -124,7 +120,11 @@ def export(
 
 
 def export_ctranslate2(
-    translator: Translator, export_dir: Path, quantize: str = "none", heads: AlignmentHeads | None = None
+    translator: Translator,
+    export_dir: Path,
+    quantize: str = "none",
+    heads: AlignmentHeads | None = None,
+    vocabulary_map: str = "",
 ) -> Path:
     """Writes `export_dir/VERSION` for CTranslate2, complete or not at all; see `write_ctranslate2`.
 
@@ -133,12 +133,12 @@ def export_ctranslate2(
     """
     check_convertible(translator.model.hparams, CTRANSLATE2_FORMAT)
     positions = translator.max_length + translator.options.extra_length
-    model, vocabularies, translations = translator.model, translator.vocabularies, translator.translations
-    mapped = format_vocabulary_map(translations, vocabularies) if translations else ""
-    how = quantize, mapped, heads
-    return _new_folder(
-        export_dir, translator, lambda folder: write_ctranslate2(model, vocabularies, positions, folder, *how)
-    )
+    model, vocabularies = translator.model, translator.vocabularies
+
+    def write(folder: Path) -> None:
+        write_ctranslate2(model, vocabularies, positions, folder, quantize, vocabulary_map, heads)
+
+    return _new_folder(export_dir, translator, write)
 
 
 def export_litert(translator: Translator, export_dir: Path, quantize: str = "none") -> Path:
@@ -196,11 +196,11 @@ def _write_warmup(folder: Path, name: str, translator: Translator, signatures: I
                 inputs: dict[str, list[Any]] = {"inputs": [line] * lines}
                 if signature == SCORE:
                     inputs |= {"targets": [line] * lines, "alternatives": [0] * lines}
-                elif signature != DEFAULT:
+                elif signature not in (DEFAULT, DESCRIBE):
                     inputs |= option_inputs(_options_of(signature, translator.options), lines)
-                    if signature == WITH_CONSTRAINTS:
-                        inputs |= constraint_inputs([LineConstraints()] * lines)
-                    if known_tags(translator.vocabularies, translator.problem):
+                    if signature == WITH_TABLES:
+                        inputs["tables"] = [NO_PHRASES] * lines
+                    elif known_tags(translator.vocabularies, translator.problem):
                         inputs["tag"] = [translator.options.tag] * lines
                 records.write(_prediction_log(name, signature, inputs))
 

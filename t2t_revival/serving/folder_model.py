@@ -17,10 +17,10 @@ from t2t_revival.errors import T2TError
 from t2t_revival.serving.client import plain
 from t2t_revival.serving.signatures import (
     DEFAULT,
+    DESCRIBE,
     DTYPES,
-    WITH_CONSTRAINTS,
     WITH_OPTIONS,
-    WITH_SHORTLIST,
+    WITH_TABLES,
     Inputs,
 )
 from t2t_revival.utils.files import check_no_pattern, path_of
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 
 SAVED_MODEL = "saved_model.pb"
 AGAIN = "export it again"
-MISSING = {
-    WITH_SHORTLIST: f"{AGAIN} with --decode_hparams=shortlist=by_line, or ask without a shortlist",
-    WITH_CONSTRAINTS: f"{AGAIN}, or ask without constraints; parsers and right-to-left models have none",
-}
+MISSING = dict.fromkeys(
+    (DESCRIBE, WITH_TABLES),
+    f"{AGAIN}, or ask without constraints; parsers and right-to-left models have none",
+)
 INITIALIZE = "__saved_model_init_op"  # TensorFlow's own signature
 UNSAFE = re.compile(  # operations that call Python, or read or write files
     r"(Eager)?PyFunc(Stateless)?|(Read|Write)File|Print(V2)?|.*Summary.*|.*(Reader|Dataset|Iterator|Debug|Dump).*"

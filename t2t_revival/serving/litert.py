@@ -10,12 +10,12 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from t2t_revival.decoding.beam_search import grow, grow_greedy
 from t2t_revival.decoding.beams import search_settings
 from t2t_revival.decoding.capabilities import LITERT, check_held
 from t2t_revival.decoding.ctranslate2_format import write_vocabularies
-from t2t_revival.decoding.decoding_loop import DecodingLoop
+from t2t_revival.decoding.engine import Inputs, SearchSettings
 from t2t_revival.decoding.int8 import quantize_int8
+from t2t_revival.decoding.search_graph import SearchGraph
 from t2t_revival.model.products import Matrix, replace_matrices
 
 if TYPE_CHECKING:
@@ -41,21 +41,19 @@ def write_litert(translator: Translator, folder: Path, quantize: str = "none") -
             quantised at each call, by XNNPACK.
 
     Raises:
-        T2TError: the options ask for trees or a shortlist, or the model has deterministic attention or
+        T2TError: the options ask for trees, or the model has deterministic attention or
             reversed targets.
     """
     options, model = translator.options, translator.model
     options.check_litert()
     check_held(model.hparams, LITERT)
-    extend = partial(grow, early_stopping=options.early_stopping)
     weights = partial(_constants, [(each, np.asarray(each)) for each in model.weights], quantize)
-    banned = translator.vocabularies.targets.banned
-    loop = DecodingLoop(model, extend, weights=weights, banned=banned, grow_greedy=grow_greedy)
+    graph = SearchGraph(model, translator.vocabularies.targets, options, weights)
 
     @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32, "inputs")], autograph=False)
     def search(inputs: Any) -> dict[str, Any]:
-        settings = search_settings(options.beam_size, options.alpha, options.extra_length, options.outputs)
-        outputs, scores = loop(inputs, settings)
+        settings = options.beam_size, options.alpha, options.extra_length, options.outputs
+        outputs, scores = graph.search(Inputs(inputs, search_settings(SearchSettings(*settings))))
         return {"outputs": outputs, "scores": scores}
 
     converter = tf.lite.TFLiteConverter.from_concrete_functions([search.get_concrete_function()], model)

@@ -2,36 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
+from inspect import Parameter, Signature
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
 from t2t_revival.data.tags import symbol
-from t2t_revival.decoding.beam_search import grow, grow_greedy
-from t2t_revival.decoding.beams import NEG_INF, SearchSettings, search_settings
+from t2t_revival.decoding.beams import NEG_INF, Results, search_settings
 from t2t_revival.decoding.capabilities import SAVED_MODEL, check_held
-from t2t_revival.decoding.decoding_loop import DecodingLoop
-from t2t_revival.decoding.guards import Guards
-from t2t_revival.decoding.int8 import MAX_FACTOR, Int8Weights, check_int8_products
-from t2t_revival.decoding.model_tags import known_tags
+from t2t_revival.decoding.engine import Inputs, SearchSettings
+from t2t_revival.decoding.int8 import Int8Weights
 from t2t_revival.decoding.options import MIN_EXTRA_LENGTH_OF_TREE, MIXED_BFLOAT16
-from t2t_revival.decoding.sampling import Sampler
-from t2t_revival.decoding.shortlist import shortlist_of
+from t2t_revival.decoding.preprocessor import known_tags
+from t2t_revival.decoding.sampling import draws_in_graph
+from t2t_revival.decoding.search_graph import SearchGraph, Weights
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.call_options import OPTIONS, SAMPLING, TAG, check_shape, checks_of, column
-from t2t_revival.serving.lexical.search import PhraseSearch
-from t2t_revival.serving.lexical.translation import ConstrainedTranslation
+from t2t_revival.serving.packed_tables import TABLES, unpack
+from t2t_revival.serving.phrases import NO_PHRASES, Description
 from t2t_revival.serving.scoring import SCORING, GraphScorer
 from t2t_revival.serving.signatures import (
     DEFAULT,
+    DESCRIBE,
     NO_OUTPUT,
     SCORE,
-    WITH_CONSTRAINTS,
     WITH_OPTIONS,
     WITH_SAMPLING,
-    WITH_SHORTLIST,
+    WITH_TABLES,
 )
 from t2t_revival.serving.text_inputs import LINE_END, TextInputs, reversed_outputs, with_eos
 
@@ -48,15 +47,11 @@ PRECISIONS = {
 }
 
 Outputs = dict[str, tf.Tensor]
-Search = Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]]  # from ids to ids and scores of the outputs
+Columns = dict[str, tf.Tensor]  # options of a call, each [batch, 1] or a scalar
 
 
 class ServingModule(tf.Module):
     """`Translator` as TensorFlow and TensorFlow Text ops.
-
-    If the translator's options have a shortlist, `translate` has it too, and so has a third signature with
-    the options of the call. With shortlist=by_line, a line's output does not depend on its batch; with
-    shortlist=on it may depend on the lines that a server has joined with it.
 
     Args:
         translator: its weights become part of a SavedModel of this module.
@@ -68,13 +63,13 @@ class ServingModule(tf.Module):
         translate_with_options: `translate` with the options of the call: inputs, beam_size, alpha,
             extra_length, n and, of models with tags, tag; each option is a scalar for all lines, or [batch].
             Raises InvalidArgumentError where one has another shape or is out of bounds.
-        translate_with_shortlist: the same with the shortlist of the export, or `None`.
         translate_with_sampling: draws n outputs of each line, at most 100. It has inputs, alpha (for scores),
             extra_length, n, sampling_temp, sampling_keep_top_k, random_seed and, of models with tags, tag. A
             line's outputs depend on its text and its own options, so that equal lines with equal seeds have
             equal ones.
-        translate_with_constraints: `translate_with_options` with phrases that outputs must have or must not
-            have; see `ConstrainedTranslation`. `None` for trees, and for a model with `reverse_target`.
+        translate_with_tables: `translate_with_options`, without tag, with phrases that outputs must have or
+            must not have; see `_translate_with_tables`. `None` for trees, and for a model with
+            `reverse_target`.
         score: log-probabilities and details of given outputs: inputs, targets and alternatives, their number;
             see `GraphScorer`. `None` for trees, and for a model with `reverse_target`.
 
@@ -92,98 +87,71 @@ class ServingModule(tf.Module):
             raise T2TError(f"quantize={quantize}: load the model with precision={PRECISIONS[quantize]!r}")
         translator.options.check_served()
         check_held(model.hparams, SAVED_MODEL)
-        int8: Int8Weights | None = None
-        weights = None
-        if quantize == "int8":
-            check_int8_products()
-            int8 = Int8Weights(model, MAX_FACTOR)
-            weights = int8.products
-        elif quantize == "int8_weights":
-            int8 = Int8Weights(model)
-            weights = int8.dequantized
-        self._constraint = translator.constraint
+        int8 = Int8Weights(model, quantize == "int8") if quantize.startswith("int8") else None
+        weights: Weights | None = None
+        if int8:
+            weights = int8.products if quantize == "int8" else int8.dequantized
+        self._graph = SearchGraph(
+            model, vocabularies.targets, translator.options, weights, constant_weights=quantize == "none"
+        )
         separates_words = translator.problem is not None and translator.problem.separates_words
         self._text_inputs = TextInputs(vocabularies.inputs, translator.max_length, separates_words)
-        extend = partial(grow, early_stopping=translator.options.early_stopping)
-        restrictions: dict[str, Any] = {
-            "constraint": self._constraint,
-            "guards": Guards.of(translator.options),
-            "banned": vocabularies.targets.banned,
-        }
-        search = partial(
-            DecodingLoop, model, extend, weights=weights, grow_greedy=grow_greedy, **restrictions
-        )
-        self._search = search(constant_weights=quantize == "none")
-        shortlist = shortlist_of(translator.options, translator.translations)
-        self._default_search = search(shortlist=shortlist) if shortlist else self._search
         # A SavedModel holds attributes only. A Keras variable would be saved twice: the one that the graph
         # reads, and another that TensorFlow Serving restores.
         own = int8.variables if int8 else [weight.value for weight in model.weights]
-        tokens = shortlist.variables if shortlist else []
-        self.weights = [*own, *self._search.variables, *tokens]
+        self.weights = [*own, *self._graph.variables]
         self.tokenizers = [vocabulary.graph_resource for vocabulary in vocabularies.all]
         self._vocabularies = vocabularies
         self._options = translator.options
         self._max_length = translator.max_length
         self._reverse_target = model.hparams.reverse_target
         self._tags = known_tags(translator.vocabularies, translator.problem)
-        self.translate_with_options = self._with_options(self._search)
-        self.translate_with_shortlist = self._with_options(self._default_search) if shortlist else None
-        self._sampler = Sampler(model, weights=weights, **restrictions)
-        self.translate_with_sampling = self._with_sampling()
-        self.score = self.translate_with_constraints = None
-        if not (separates_words or self._reverse_target or self._constraint):
-            early_stopping = translator.options.early_stopping
-            self.translate_with_constraints = ConstrainedTranslation(
-                PhraseSearch(self._search, vocabularies.targets, early_stopping),
-                self.translate_with_options,
-                self._translate,
-                self._columns,
-                self._prefixes if self._tags else None,
-            ).function
+        self.translate_with_options = self._compile(OPTIONS, self._search)
+        self.translate_with_sampling = self._compile(SAMPLING, self._sample)
+        self.score = self.translate_with_tables = None
+        if not (separates_words or self._reverse_target or self._graph.constraint):
+            ratio = translator.options.max_length_ratio
+            self._description = Description(vocabularies, translator.max_length, ratio).to_json()
+            self.translate_with_tables = tf.function(
+                self._translate_with_tables, input_signature=[*OPTIONS, TABLES], autograph=False
+            )
         if not (separates_words or self._reverse_target):
-            self._scorer = GraphScorer(model, vocabularies, heads, weights)
+            if heads:
+                heads.check(model.hparams)
+            self._scorer = GraphScorer(self._graph, vocabularies, heads)
             self.score = tf.function(self._score, input_signature=SCORING, autograph=False)
 
-    def _with_options(self, search: DecodingLoop) -> Any:
-        """Returns the function of a signature with options; that of a model with tags has a `tag` too."""
-        translate = partial(self._translate_with_options, search)
-        if not self._tags:
-            return tf.function(translate, input_signature=OPTIONS, autograph=False)
-        no_tag = tf.constant("")  # becomes the default of the signature's input
+    def _compile(self, specs: Sequence[tf.TensorSpec], search: Callable[..., Results]) -> Any:
+        """Returns the function of a signature that translates lines with options of the call.
 
-        def translate_with_tag(
-            inputs: tf.Tensor,
-            beam_size: tf.Tensor,
-            alpha: tf.Tensor,
-            extra_length: tf.Tensor,
-            n: tf.Tensor,
-            tag: tf.Tensor = no_tag,
-        ) -> Outputs:
-            return translate(inputs, beam_size, alpha, extra_length, n, tag)
+        Each option is a scalar for all lines, or [batch] with a value for each. A server that joins requests
+        to batches (TensorFlow Serving's --enable_batching) accepts only [batch]. The result is as wide as the
+        largest n of the batch: lines of smaller n are padded with "" of score `NO_OUTPUT`.
 
-        return tf.function(translate_with_tag, input_signature=[*OPTIONS, TAG], autograph=False)
+        Args:
+            specs: the signature's inputs, of which lines are the first. A model with tags has `tag` too, put
+                before lines that do not begin with it; "", the default, leaves them as they are.
+            search: from ids and `columns`, options as [batch, 1], to ids and scores of the outputs.
 
-    def _with_sampling(self) -> Any:
-        """Returns the function of the signature that samples; that of a model with tags has a `tag` too."""
-        if not self._tags:
-            return tf.function(self._translate_with_sampling, input_signature=SAMPLING, autograph=False)
-        no_tag = tf.constant("")
+        Returns:
+            The function, whose results are those of `translate`. It raises InvalidArgumentError where an
+            option has a wrong shape, or is out of bounds, or the model lacks a tag.
+        """
+        parameters = [Parameter(spec.name, Parameter.POSITIONAL_OR_KEYWORD) for spec in specs]
+        if self._tags:
+            no_tag = tf.constant("")  # becomes the default of the signature's input
+            parameters.append(Parameter(TAG.name, Parameter.POSITIONAL_OR_KEYWORD, default=no_tag))
+            specs = [*specs, TAG]
 
-        def translate_with_tag(
-            inputs: tf.Tensor,
-            alpha: tf.Tensor,
-            extra_length: tf.Tensor,
-            n: tf.Tensor,
-            sampling_temp: tf.Tensor,
-            sampling_keep_top_k: tf.Tensor,
-            random_seed: tf.Tensor,
-            tag: tf.Tensor = no_tag,
-        ) -> Outputs:
-            sampling = sampling_temp, sampling_keep_top_k, random_seed
-            return self._translate_with_sampling(inputs, alpha, extra_length, n, *sampling, tag)
+        def translate(inputs: tf.Tensor, *options: tf.Tensor) -> Outputs:
+            given = dict(zip([spec.name for spec in specs[1:]], options, strict=True))
+            batch, tag = tf.shape(inputs)[0], given.pop(TAG.name, None)
+            columns = self._columns(given, batch)
+            prefixes = None if tag is None else self._prefixes(tag, batch)
+            return self._translate(partial(search, columns=columns), inputs, prefixes)
 
-        return tf.function(translate_with_tag, input_signature=[*SAMPLING, TAG], autograph=False)
+        translate.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+        return tf.function(translate, input_signature=specs, autograph=False)
 
     @property
     def signatures(self) -> dict[str, Any]:
@@ -193,10 +161,8 @@ class ServingModule(tf.Module):
             WITH_OPTIONS: self.translate_with_options,
             WITH_SAMPLING: self.translate_with_sampling,
         }
-        if self.translate_with_shortlist:
-            functions[WITH_SHORTLIST] = self.translate_with_shortlist
-        if self.translate_with_constraints:
-            functions[WITH_CONSTRAINTS] = self.translate_with_constraints
+        if self.translate_with_tables:
+            functions |= {WITH_TABLES: self.translate_with_tables, DESCRIBE: self.describe}
         if self.score:
             functions[SCORE] = self.score
         return functions
@@ -215,84 +181,59 @@ class ServingModule(tf.Module):
             [batch], tells which lines were longer than the model's inputs, so that their ends are missing.
         """
         options = self._options
-        settings = search_settings(options.beam_size, options.alpha, options.extra_length, options.outputs)
+        settings = options.beam_size, options.alpha, options.extra_length, options.outputs
+        columns = search_settings(SearchSettings(*settings))._asdict()
         prefix = tf.constant(symbol(options.tag)) if options.tag else None
-        return self._translate(partial(self._default_search, settings=settings), inputs, prefix)
+        return self._translate(partial(self._search, columns=columns), inputs, prefix)
 
-    def _translate_with_options(
+    def _search(self, ids: tf.Tensor, columns: Columns) -> Results:
+        return self._graph.search(Inputs(ids, SearchSettings(**columns)))
+
+    def _sample(self, ids: tf.Tensor, columns: Columns) -> Results:
+        n = columns["n"]
+        inputs = Inputs(ids, SearchSettings(n, columns["alpha"], columns["extra_length"], n))
+        sampling = columns["random_seed"], columns["sampling_temp"], columns["sampling_keep_top_k"]
+        return self._graph.search(inputs._replace(draws=draws_in_graph(inputs, *sampling)))
+
+    def _translate_with_tables(
         self,
-        search: DecodingLoop,
         inputs: tf.Tensor,
         beam_size: tf.Tensor,
         alpha: tf.Tensor,
         extra_length: tf.Tensor,
         n: tf.Tensor,
-        tag: tf.Tensor | None = None,
+        tables: tf.Tensor,
     ) -> Outputs:
-        """Translates lines with options of the call, with or without a shortlist.
+        """Translates lines with phrases; arguments and errors are those of `translate_with_options`.
 
-        Each option is a scalar for all lines, or [batch] with a value for each. A server that joins requests
-        to batches (TensorFlow Serving's --enable_batching) accepts only [batch]. The result is as wide as the
-        largest n of the batch: lines of smaller n are padded with "" of score `NO_OUTPUT`.
-
-        Args:
-            search: with a shortlist, or without.
-            inputs: as in `translate`.
-            beam_size: hypotheses kept at each position.
-            alpha: exponent of the length penalty.
-            extra_length: maximum number of tokens that an output has more than its input.
-            n: number of outputs, at most `beam_size`.
-            tag: put before lines that do not begin with it; "" leaves them as they are.
-
-        Returns:
-            See `translate`.
-
-        Raises:
-            InvalidArgumentError: an option has a wrong shape, or is out of bounds; the model lacks a tag.
+        `tables` are of each line's phrases, string, as `phrases.pack` returns them. The results are those of
+        `translate`, and "ids", the tokens of the outputs, int32 [batch, n, length].
         """
         batch = tf.shape(inputs)[0]
         columns = self._columns(
             {"beam_size": beam_size, "alpha": alpha, "extra_length": extra_length, "n": n}, batch
         )
-        prefixes = None if tag is None else self._prefixes(tag, batch)
-        return self._translate(partial(search, settings=SearchSettings(**columns)), inputs, prefixes)
+        with tf.control_dependencies([check_shape("tables", tables, batch)]):
+            unpacked = unpack(column(tables, batch, NO_PHRASES)[:, 0])
+        found: list[tf.Tensor] = []
 
-    def _translate_with_sampling(
-        self,
-        inputs: tf.Tensor,
-        alpha: tf.Tensor,
-        extra_length: tf.Tensor,
-        n: tf.Tensor,
-        sampling_temp: tf.Tensor,
-        sampling_keep_top_k: tf.Tensor,
-        random_seed: tf.Tensor,
-        tag: tf.Tensor | None = None,
-    ) -> Outputs:
-        """Draws n outputs of each line; arguments and errors as `_translate_with_options`."""
-        batch = tf.shape(inputs)[0]
-        options = {
-            "alpha": alpha,
-            "extra_length": extra_length,
-            "n": n,
-            "sampling_temp": sampling_temp,
-            "sampling_keep_top_k": sampling_keep_top_k,
-            "random_seed": random_seed,
-        }
-        columns = self._columns(options, batch)
-        settings = SearchSettings(columns["n"], columns["alpha"], columns["extra_length"], columns["n"])
-        draw = partial(
-            self._sampler.draw_in_graph,
-            settings=settings,
-            seeds=columns["random_seed"],
-            temperature=columns["sampling_temp"],
-            keep_top_k=columns["sampling_keep_top_k"],
-        )
-        return self._translate(draw, inputs, None if tag is None else self._prefixes(tag, batch))
+        def search(sources: tf.Tensor) -> Results:
+            results = self._graph.search(Inputs(sources, SearchSettings(**columns), tables=unpacked))
+            found.append(results.seq)
+            return results
 
-    def _columns(self, options: dict[str, tf.Tensor], batch: tf.Tensor) -> dict[str, tf.Tensor]:
+        outputs = self._translate(search, inputs)
+        return {**outputs, "ids": found[0][:batch]}
+
+    @tf.function(input_signature=OPTIONS[:1], autograph=False)
+    def describe(self, inputs: tf.Tensor) -> Outputs:
+        """Returns the `Description` of the model as "description", the same text for each of the inputs."""
+        return {"description": tf.fill(tf.shape(inputs), self._description)}
+
+    def _columns(self, options: dict[str, tf.Tensor], batch: tf.Tensor) -> Columns:
         """Checks the options of a call; returns each as [batch, 1]."""
         checks = checks_of(options, batch)
-        if self._constraint:
+        if self._graph.constraint:
             extra_length = options["extra_length"]
             fits = tf.reduce_all(extra_length >= MIN_EXTRA_LENGTH_OF_TREE)
             message = f"extra_length must be at least {MIN_EXTRA_LENGTH_OF_TREE}:"
@@ -321,7 +262,7 @@ class ServingModule(tf.Module):
 
     def _translate(
         self,
-        search: Search,
+        search: Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]],
         inputs: tf.Tensor,
         prefixes: tf.Tensor | None = None,
     ) -> Outputs:

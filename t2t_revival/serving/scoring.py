@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import tensorflow as tf
 
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
-from t2t_revival.decoding.annotation import Annotator
 from t2t_revival.decoding.details import EOS_NAME
 from t2t_revival.decoding.options import MAX_ALTERNATIVES
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary import TextEncoder, Vocabularies
     from t2t_revival.decoding.alignment_heads import AlignmentHeads
-    from t2t_revival.model import Transformer
+    from t2t_revival.decoding.search_graph import SearchGraph
 
 SCORING = [
     tf.TensorSpec([None], tf.string, name="inputs"),
@@ -28,23 +26,13 @@ class GraphScorer:
     """Computes what `Detailer` needs, for clients that have neither the model nor its vocabularies.
 
     Args:
-        model: the model.
+        graph: of the model.
         vocabularies: of source and target.
         heads: align words; `None` for no attention.
-        weights: see `Scorer`.
     """
 
-    def __init__(
-        self,
-        model: Transformer,
-        vocabularies: Vocabularies,
-        heads: AlignmentHeads | None,
-        weights: Callable[..., Any] | None,
-    ) -> None:
-        if heads:
-            heads.check(model.hparams)
-        self._annotator = Annotator(model, heads=heads, weights=weights)
-        self._vocabularies, self._heads = vocabularies, heads
+    def __init__(self, graph: SearchGraph, vocabularies: Vocabularies, heads: AlignmentHeads | None) -> None:
+        self._graph, self._vocabularies, self._heads = graph, vocabularies, heads
 
     def __call__(
         self, sources: tf.Tensor, targets: tf.Tensor, alternatives: tf.Tensor
@@ -73,8 +61,8 @@ class GraphScorer:
         ]
         with tf.control_dependencies(checks):
             count = tf.reduce_max(tf.reshape(alternatives, [-1]))
-        log_probs, others, other_log_probs, attention = self._annotator.annotate_in_graph(
-            sources, targets, count
+        log_probs, others, other_log_probs, attention = self._graph.annotate(
+            sources, targets, count, self._heads
         )
         is_token = targets != PAD
         log_probs = tf.where(is_token, log_probs, 0.0)

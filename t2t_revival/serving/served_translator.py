@@ -5,28 +5,30 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from t2t_revival.data.tags import tagged
 from t2t_revival.decoding.options import GUARDS, DecodeHParams
 from t2t_revival.decoding.outputs import Translation
-from t2t_revival.decoding.paragraphs import Paragraph, halve, leading_tags, split
+from t2t_revival.decoding.paragraphs import halve, join_outputs, leading_tags, split
 from t2t_revival.decoding.resumable import digest
 from t2t_revival.errors import T2TError
 from t2t_revival.serving import client
 from t2t_revival.serving.client import Model, query
+from t2t_revival.serving.signatures import WITH_TABLES
 from t2t_revival.utils.blank import is_blank
 from t2t_revival.utils.texts import texts_of
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.lexical_constraints import LineConstraints
-    from t2t_revival.decoding.outputs import OrderedOutput, ResultFormat
     from t2t_revival.problems.problem import Problem
+    from t2t_revival.serving.phrases import Description, Requests
 
 # Settings that a request may have.
-SEARCH = re.compile(r"\b(beam_size|alpha|extra_length|return_beams|shortlist|sampling_\w+|random_seed)\s*=")
+SEARCH = re.compile(r"\b(beam_size|alpha|extra_length|return_beams|sampling_\w+|random_seed)\s*=")
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,7 @@ class ServedOptions:
         """
         default = DecodeHParams.from_problem(problem) if problem else DecodeHParams()
         options = DecodeHParams.parse(text, dataclasses.asdict(default))
+        options.check_no_shortlist()
         if options.mbr:
             raise T2TError("decode_hparams: mbr is for t2t-decoder: exported models do not compare outputs")
         if options.coverage_penalty:
@@ -113,7 +116,7 @@ class ServedTranslator:
         constraints: Sequence[LineConstraints | None] | None = None,
         first_line: int = 1,
     ) -> list[list[Translation]]:
-        """Translates lines, or a single string, by one request, or two where some have constraints.
+        """Translates lines, or a single string, by one request, and more where some have constraints.
 
         See `client.query`. Sentences take requests of `batch_size`.
 
@@ -143,7 +146,7 @@ class ServedTranslator:
         paragraphs = [split(line, options.language, tags) for line in lines]
         texts = [text for paragraph in paragraphs for text in paragraph.texts]
         outputs = iter(self._best(texts, tags, batch_size))
-        return [[_joined(one, [next(outputs) for _ in one.segments])] for one in paragraphs]
+        return [[join_outputs(one, [next(outputs) for _ in one.segments])] for one in paragraphs]
 
     def _best(self, texts: Sequence[str], tags: Sequence[str], batch_size: int) -> list[Translation]:
         """Returns the best output of each text; one that is too long is translated in parts."""
@@ -153,7 +156,7 @@ class ServedTranslator:
         for place, text in enumerate(texts):
             parts = halve(text, tags) if best[place].truncated else None
             if parts and len(parts.segments) > 1:
-                best[place] = _joined(parts, self._best(parts.texts, tags, batch_size))
+                best[place] = join_outputs(parts, self._best(parts.texts, tags, batch_size))
         return best
 
     def _constrained(
@@ -167,30 +170,61 @@ class ServedTranslator:
         from t2t_revival.decoding.constrained_lines import checked
         from t2t_revival.decoding.preprocessor import check_constrainable
 
-        check_constrainable(self.options.usual, self.options.problem)
+        usual = self.options.usual
+        check_constrainable(usual, self.options.problem)
         all_checked = [one and checked(one, first_line + place) for place, one in enumerate(constraints)]
+        inputs = self._inputs(lines)
+        requests = self._description.requests(inputs, all_checked, usual, usual.outputs, first_line)
+        bound = self._answered(requests)
+        if filled:
+            none = [Translation("", -math.inf)] * usual.outputs
+            bound = {place: [*outputs, *none][: usual.outputs] for place, outputs in bound.items()}
+        places = [*bound]
+        rows = [lines[place] for place in places], [inputs[place] for place in places], [*bound.values()]
         found: dict[int, list[Translation]] = {}
-        bound = {place: one for place, one in enumerate(all_checked) if one}
-        free = [place for place in range(len(lines)) if place not in bound]
-        if free:
-            found |= zip(free, self._nbest([lines[place] for place in free], filled), strict=True)
-        texts, own = [lines[place] for place in bound], [*bound.values()]
-        for place, outputs in zip(bound, self._nbest(texts, filled, own), strict=True):
-            one = bound[place]
+        for place, outputs in zip(places, self._finished(*rows), strict=True):
+            one = all_checked[place]
+            assert one
             found[place] = [
                 replace(output, missing=one.missing(output.text), present=one.present(output.text))
                 for output in outputs
             ]
+        free = [place for place in range(len(lines)) if place not in bound]
+        if free:
+            found |= zip(free, self._nbest([lines[place] for place in free], filled), strict=True)
         return [found[place] for place in range(len(lines))]
 
-    def _nbest(
-        self, lines: Sequence[str], filled: bool, constraints: Sequence[LineConstraints] | None = None
-    ) -> list[list[Translation]]:
+    @cached_property
+    def _description(self) -> Description:
+        from t2t_revival.serving.phrases import Description
+
+        return Description.of(self.model)
+
+    def _answered(self, requests: Requests) -> dict[int, list[Translation]]:
+        """Calls the model for each of the requests; returns their outputs."""
+        from t2t_revival.serving.phrases import next_request
+
+        request, found = next_request(requests)
+        while request is not None:
+            request, found = next_request(requests, self.model.predict(WITH_TABLES, request))
+        return found
+
+    def _nbest(self, lines: Sequence[str], filled: bool) -> list[list[Translation]]:
+        inputs = self._inputs(lines)
+        answers = query(self.model, inputs, self.options.search, len(inputs), filled)
+        return self._finished(lines, inputs, answers)
+
+    def _inputs(self, lines: Sequence[str]) -> list[str]:
+        """Returns what the model reads of each line."""
         problem, options = self.options.problem, self.options
-        search = options.usual if constraints else options.search
         inputs = tagged(lines, options.tag)
-        inputs = [problem.preprocess(line, options.tokenized) for line in inputs] if problem else inputs
-        answers = query(self.model, inputs, search, len(inputs), filled, constraints)
+        return [problem.preprocess(line, options.tokenized) for line in inputs] if problem else inputs
+
+    def _finished(
+        self, lines: Sequence[str], inputs: Sequence[str], answers: Sequence[list[Translation]]
+    ) -> list[list[Translation]]:
+        """Returns outputs as people read them, with their details."""
+        problem, options = self.options.problem, self.options
         results = [
             [self._finish(text, output) for output in outputs] if not is_blank(text) else outputs[:1]
             for text, outputs in zip(inputs, answers, strict=True)
@@ -223,48 +257,27 @@ class ServedTranslator:
             for line, outputs in zip(lines, results, strict=True)
         ]
 
-    def translate_lines(
+    def iterate(
         self,
-        lines: list[str],
-        model_name: str | None,
+        lines: Sequence[str],
         batch_size: int,
-        output: OrderedOutput[list[Translation]],
-        form: ResultFormat[list[Translation]],
         filled: bool = False,
-        on_progress: Callable[[int, int], None] | None = None,
-        constraints: Sequence[LineConstraints] | None = None,
-    ) -> list[Translation]:
-        """Translates lines by requests of `batch_size`; returns the best output of each.
+        constraints: Sequence[LineConstraints | None] | None = None,
+        skip: int = 0,
+    ) -> Iterator[list[Translation]]:
+        """Yields the outputs of each line, by requests of `batch_size`.
 
         Args:
             lines: any text.
-            model_name: the model's name at the server.
             batch_size: lines of one request.
-            output: receives the outputs of each request; returns those of an interrupted run.
-            form: forms of a line's outputs.
             filled: see `client.query`.
-            on_progress: called at the start and after each request, with the lines done and all lines.
             constraints: see `nbest`.
+            skip: number of lines at the beginning that have no outputs here.
         """
-        origin = self._origin(lines, model_name, batch_size)
-        if any(constraints or ()):
-            assert constraints
-            origin["constraints"] = digest([dataclasses.astuple(one) for one in constraints])
-        done = dict(output.start(origin, len(lines), form))
-        if on_progress:
-            on_progress(len(done), len(lines))
-        for start in range(0, len(lines), batch_size):
-            if start in done:
-                continue
+        for start in range(skip - skip % batch_size, len(lines), batch_size):
             part = slice(start, start + batch_size)
             own = constraints and constraints[part]
-            outputs = self.nbest(lines[part], filled, batch_size, own, start + 1)
-            answers = dict(enumerate(outputs, start))
-            output.add(answers)
-            done |= answers
-            if on_progress:
-                on_progress(len(done), len(lines))
-        return [done[number][0] for number in range(len(lines))]
+            yield from self.nbest(lines[part], filled, batch_size, own, start + 1)[max(skip - start, 0) :]
 
     def _finish(self, inputs: str, output: Translation) -> Translation:
         problem = self.options.problem
@@ -273,9 +286,25 @@ class ServedTranslator:
         text, repaired = problem.postprocess(inputs, output.text)
         return replace(output, text=text, repaired=repaired)
 
-    def _origin(self, lines: list[str], model_name: str | None, batch_size: int) -> dict[str, Any]:
-        """Everything that outputs depend on, except for the model that a server has at the time."""
-        options = self.options
+    def origin(
+        self,
+        lines: Sequence[str],
+        model_name: str | None,
+        batch_size: int,
+        constraints: Sequence[LineConstraints | None] | None = None,
+    ) -> dict[str, Any]:
+        """Returns everything that outputs depend on, except for the model that a server has at the time.
+
+        Args:
+            lines: see `iterate`.
+            model_name: the model's name at the server.
+            batch_size: see `iterate`.
+            constraints: see `iterate`.
+        """
+        options, bound = (
+            self.options,
+            [dataclasses.astuple(one) if one else None for one in constraints or ()],
+        )
         return {
             "input": digest(lines),
             "model": [self.model.where, model_name],
@@ -286,6 +315,7 @@ class ServedTranslator:
             "split_sentences": options.split_sentences,
             "details": options.detailed and dataclasses.asdict(options.detailed),
             "batch_size": batch_size,
+            **({"constraints": digest(bound)} if any(bound) else {}),
         }
 
 
@@ -294,14 +324,3 @@ def _constraints_of(constraints: Any, lines: int, first_line: int) -> list[LineC
     from t2t_revival.decoding.lexical_constraints import constraints_of
 
     return constraints_of(constraints, lines, first_line)
-
-
-def _joined(paragraph: Paragraph, parts: list[Translation]) -> Translation:
-    """Returns the output of a line whose sentences were translated."""
-    if not parts:
-        return Translation("", 0.0)
-    text = paragraph.join([part.text for part in parts])
-    score = sum(part.score for part in parts)
-    return Translation(
-        text, score, any(part.repaired for part in parts), any(part.truncated for part in parts)
-    )

@@ -6,15 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from t2t_revival.decoding.lexical_constraints import LineConstraints
     from t2t_revival.decoding.options import DecodeHParams
 
 DEFAULT, WITH_OPTIONS = "serving_default", "translate_with_options"  # signatures
-WITH_SHORTLIST = "translate_with_shortlist"  # of models that were exported with a shortlist
 WITH_SAMPLING = "translate_with_sampling"
-WITH_CONSTRAINTS = "translate_with_constraints"  # of models whose outputs are text
+WITH_TABLES = "translate_with_tables"  # of phrases; of models whose outputs are text
+DESCRIBE = "describe"  # what these tables depend on
 SCORE = "score"  # of given outputs, with their details
-PHRASE_END = "\n"  # separates the phrases of a line
 NO_OUTPUT = -1e9  # stands for -inf, which JSON lacks: score of the padding where a line has fewer outputs
 DTYPES = {
     "inputs": "string",
@@ -24,8 +22,7 @@ DTYPES = {
     "alpha": "float32",
     "extra_length": "int32",
     "n": "int32",
-    "constraints": "string",
-    "avoid": "string",
+    "tables": "string",
     "tag": "string",
     "sampling_temp": "float32",
     "sampling_keep_top_k": "int32",
@@ -37,9 +34,7 @@ Inputs = Mapping[str, Sequence[Any]]
 
 def signature_of(options: DecodeHParams) -> str:
     """Returns the signature that decodes with some options."""
-    if options.samples:
-        return WITH_SAMPLING
-    return WITH_SHORTLIST if options.has_shortlist else WITH_OPTIONS
+    return WITH_SAMPLING if options.samples else WITH_OPTIONS
 
 
 def option_inputs(options: DecodeHParams, lines: int) -> dict[str, list[Any]]:
@@ -56,11 +51,3 @@ def option_inputs(options: DecodeHParams, lines: int) -> dict[str, list[Any]]:
     else:
         values["beam_size"] = options.beam_size
     return {name: [value] * lines for name, value in values.items()}
-
-
-def constraint_inputs(constraints: Sequence[LineConstraints]) -> dict[str, list[str]]:
-    """Returns the inputs of `WITH_CONSTRAINTS` that are the phrases of each line."""
-    return {
-        "constraints": [PHRASE_END.join(one.phrases) for one in constraints],
-        "avoid": [PHRASE_END.join(one.avoid) for one in constraints],
-    }

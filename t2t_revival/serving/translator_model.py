@@ -10,9 +10,8 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef
 
-from t2t_revival.decoding.model_tags import check_tag, known_tags
 from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.decoding.preprocessor import Truncation
+from t2t_revival.decoding.preprocessor import Truncation, check_tag, known_tags
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.call_options import OPTIONS, TAG

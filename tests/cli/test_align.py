@@ -6,8 +6,8 @@ import pytest
 
 from t2t_revival import Translator
 from t2t_revival.cli import align
-from t2t_revival.decoding import aligner
 from t2t_revival.decoding.alignment_heads import FILE_NAME, AlignmentHeads
+from t2t_revival.server.terms import aligned
 
 SOURCES, TARGETS = ["the dog sees train1 houses", "", "the dog"], ["der Hund sieht", "", "der Hund"]
 
@@ -50,6 +50,6 @@ def test_terms_have_the_links_of_alignments(out):
     assert Translator.load(out).term_detailer is None
     AlignmentHeads(1, (2,), shifted=True).save(out)
     asked = Translator.load(out, decode_hparams="alignments=pharaoh")
-    links = [details.links for details in aligner.aligned(Translator.load(out), pairs, "")]
-    assert [[*one] for one in links] == aligner.align(asked, pairs)
+    links = [details.links for details in aligned(Translator.load(out), pairs, "")]
+    assert [[*one] for one in links] == list(asked.align(pairs))
     assert all(links)

@@ -1,5 +1,6 @@
 """t2t-server, and TensorFlow Serving where it is installed, answer alike, as its documentation says."""
 
+import json
 import re
 import shutil
 import signal
@@ -13,6 +14,7 @@ import requests
 
 from t2t_revival.cli import decoder, query_server
 from t2t_revival.serving.folder_model import FolderModel
+from t2t_revival.serving.phrases import NO_PHRASES
 from tests.cli.served import Server
 
 HOST = "127.0.0.1"
@@ -96,6 +98,40 @@ def test_answers_are_those_of_the_decoder(addresses, trained, tmp_path):
         assert query_server.main([*asked, "--servable_name=other"]) == 1
 
 
+def test_phrases_are_those_of_the_decoder(addresses, trained, export_dir, tmp_path):
+    """By commands, of a server and of the exported folder, and by `/translate`."""
+    lines = [
+        {"text": "the dog", "constraints": ["Hund sieht"], "avoid": ["e"]},
+        {"text": "houses"},
+        {"text": "the dog sees 3 houses", "terms": {"dog": "Hund", "houses": "Häuser"}},
+        {"text": "", "constraints": ["Hund"]},
+    ]
+    (tmp_path / "in").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    flags = [
+        "--decode_hparams=beam_size=3,extra_length=12",
+        f"--decode_from_file={tmp_path / 'in'}",
+        *("--input_format=jsonl", "--output_format=jsonl"),
+    ]
+
+    def answers(main, *more):
+        assert main(["t2t", *flags, *more, f"--decode_to_file={tmp_path / 'o'}"]) == 0
+        found = [json.loads(line) for line in (tmp_path / "o").read_text().splitlines()]
+        return [one | {"score": pytest.approx(one["score"], abs=1e-3)} for one in found]
+
+    expected = answers(decoder.main, f"--output_dir={trained / 'out'}")
+    for place in (f"--saved_model={export_dir}", *(f"--server={address}" for address in addresses)):
+        name = [f"--servable_name={NAME}"] * place.startswith("--server")
+        assert answers(query_server.main, place, *name) == expected
+    if len(addresses) == 1:
+        for line, one in zip(lines, expected, strict=True):
+            options = {"beam_size": 3, "extra_length": 12, **{k: line[k] for k in line if k != "text"}}
+            request = {"text": line["text"], "options": options}
+            (answer,) = requests.post(f"{addresses[0]}/translate", json=request, timeout=60).json()[
+                "translations"
+            ]
+            assert (answer["text"], answer["score"]) == (one["text"], one["score"])
+
+
 def test_rows_and_columns(rest):
     rows = predict(rest, instances=["the dog", "houses"])["predictions"]
     columns = predict(rest, inputs={"inputs": ["the dog", "houses"]})["outputs"]
@@ -111,10 +147,10 @@ def test_options_are_scalars_too(rest):
     assert [len(outputs) for outputs in columns["outputs"]] == [2, 2]
 
 
-VALUES = {"targets": "the", "alternatives": 2, "constraints": "dog", "avoid": "", "random_seed": 1} | OPTIONS
+VALUES = {"targets": "the", "alternatives": 2, "tables": NO_PHRASES, "random_seed": 1} | OPTIONS
 VALUES |= {"sampling_temp": 0.9, "sampling_keep_top_k": -1}
 SIGNATURES = ["serving_default", "translate_with_options", "translate_with_sampling"]
-SIGNATURES += ["translate_with_constraints", "score"]
+SIGNATURES += ["translate_with_tables", "describe", "score"]
 
 
 def plain(value):

@@ -12,7 +12,7 @@ from t2t_revival.cli.support.messages import ProgressBar
 from tests.support.killed_midway import killed_with_lines, on_one_core
 from tests.support.processes import Process, run_command
 
-SOURCE = "".join(f"{'the dog sees ' * (number % 4)}{number}\n" for number in range(40)) + "\nthe\n"
+SOURCE = "".join(f"{'the dog sees ' * (number % 4)}{number}\n" for number in range(300)) + "\nthe\n"
 SMALL = "beam_size=2,extra_length=3,batch_size=64"
 
 
@@ -85,7 +85,7 @@ def test_it_ends_with_the_bytes_of_an_undisturbed_run(out, tmp_path, capsys, onc
     capsys.readouterr()
 
     parts = []
-    for batches, action, status in ((2, interrupt, 130), (2, terminate, 143)):
+    for batches, action, status in ((12, interrupt, 130), (36, terminate, 143)):
         stop(batches, action)
         assert run(out, *flags, f"--decode_to_file={tmp_path / 'o'}") == status
         parts.append((tmp_path / f"o{suffix}.part").read_bytes())
@@ -103,10 +103,14 @@ def test_it_ends_with_the_bytes_of_an_undisturbed_run(out, tmp_path, capsys, onc
 
 
 def test_a_split_is_resumed_with_its_bleu(out, tmp_path, capsys, once, stop):
-    flags = [f"--decode_hparams={SMALL}", "--dataset_split=train", "--log_examples=2"]
+    flags = [
+        "--decode_hparams=beam_size=2,extra_length=3,batch_size=16",
+        "--dataset_split=train",
+        "--log_examples=2",
+    ]
     assert run(out, *flags, f"--decode_to_file={tmp_path / 'a.outputs'}") == 0
     expected = capsys.readouterr().out
-    stop(3, interrupt)
+    stop(5, interrupt)
     assert run(out, *flags, f"--decode_to_file={tmp_path / 'b.outputs'}") == 130
     stop()
     capsys.readouterr()
@@ -125,7 +129,7 @@ def test_other_text_options_or_weights_start_again(out, tmp_path, capsys, once, 
     hparams = f"--decode_hparams={SMALL}"
 
     def interrupted(*more):
-        stop(2, interrupt)
+        stop(12, interrupt)
         assert run(out, *flags, *more) == 130
         return capsys.readouterr().err
 
@@ -154,7 +158,7 @@ def test_the_standard_output_gets_lines_as_they_are_ready(out, tmp_path, capsysb
 @pytest.mark.slow
 def test_a_kill_loses_nothing_that_was_done(out, tmp_path, capsys, once):
     """Uses one core, so that the process decodes batch by batch, as this one does."""
-    (tmp_path / "in").write_text(SOURCE * 8)
+    (tmp_path / "in").write_text(SOURCE * 2)
     flags = [f"--decode_from_file={tmp_path / 'in'}", f"--decode_hparams={SMALL},write_beam_scores=True"]
     assert run(out, *flags, f"--decode_to_file={tmp_path / 'whole'}") == 0
     flags.append(f"--decode_to_file={tmp_path / 'o'}")

@@ -15,7 +15,14 @@ from tensorflow_serving.config.model_server_config_pb2 import ModelServerConfig
 from t2t_revival import Translator
 from t2t_revival.cli import exporter
 from t2t_revival.serving.export import WARMUP
-from t2t_revival.serving.signatures import DEFAULT, SCORE, WITH_CONSTRAINTS, WITH_OPTIONS, WITH_SAMPLING
+from t2t_revival.serving.signatures import (
+    DEFAULT,
+    DESCRIBE,
+    SCORE,
+    WITH_OPTIONS,
+    WITH_SAMPLING,
+    WITH_TABLES,
+)
 
 LINES = ["the dog sees 3 houses", "", "der Hund sieht Häuser 🦓"]
 ASK = """
@@ -83,7 +90,7 @@ def test_what_tensorflow_serving_reads(out):
         )
         assert {value.shape[0] for value in answer.values()} == {len(inputs["inputs"])}
         signatures.add(request.model_spec.signature_name)
-    assert signatures == {DEFAULT, SCORE, WITH_CONSTRAINTS, WITH_OPTIONS, WITH_SAMPLING}
+    assert signatures == {DEFAULT, DESCRIBE, SCORE, WITH_OPTIONS, WITH_SAMPLING, WITH_TABLES}
 
 
 @pytest.mark.slow

@@ -5,21 +5,21 @@ import shutil
 import pytest
 
 from t2t_revival import T2TError, Translator
-from t2t_revival.decoding import engines
+from t2t_revival.decoding import engine
 from tests.support.processes import run_command
 
 
 @pytest.fixture
 def removed(out, monkeypatch):
     """The first choice; when its weights are to be read, it is gone, and step 8 there."""
-    restore, first = engines.restore_weights, out / "model.ckpt-7.npz"
+    restore, first = engine.restore_weights, out / "model.ckpt-7.npz"
 
     def restore_later(model, path):
         if path == first and first.exists():
             shutil.move(first, out / "model.ckpt-8.npz")
         return restore(model, path)
 
-    monkeypatch.setattr(engines, "restore_weights", restore_later)
+    monkeypatch.setattr(engine, "restore_weights", restore_later)
     return first
 
 

@@ -118,7 +118,6 @@ CASES = {
         "mbr_tokens": Case("mbr=chrf,candidates=8,alignments=pharaoh,token_scores=True"),
         "alignments": beams("alignments=pharaoh,beam_size=2"),
         "tokens": Case("token_scores=True,alternatives=2"),
-        "shortlist": Case("shortlist=by_line"),
         "prefixes": Case(prefixes={0: "der Hund", 3: "\u2581é日", 4: "it", 7: "<b>", 8: "Haus ", 10: ";"}),
         "phrases": Case(
             constraints={

@@ -1,7 +1,8 @@
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from t2t_revival.decoding.batching import make_batches, map_batches
+from t2t_revival.decoding.batching import make_batches, map_batches, windows_of, without
 
 
 @settings(max_examples=100, deadline=None)
@@ -14,32 +15,30 @@ def test_batches_hold_each_line_once_and_no_more_tokens_than_allowed(lengths, ba
         assert len(batch) == 1 or len(batch) * width <= batch_size
 
 
-def test_batches_follow_the_input_order_in_windows():
+def test_windows_are_consecutive_and_grow_and_batches_hold_lines_of_like_length():
     lengths = [16 + index * 7 % 32 for index in range(2000)]
-    found = list(make_batches(lengths, 256))
-    done, in_order = set(), []
-    for batch in found:
-        done |= set(batch)
-        in_order.append(next((index for index in range(2000) if index not in done), 2000))
-    for batches_of_windows in (4, 4 + 16, 4 + 16 + 64):
-        lines = batches_of_windows * 256 / 32  # tokens of a batch, of a line
-        assert in_order[round(1.3 * batches_of_windows)] >= lines, "padding takes less than 30%"
-    padded_tokens = sum(len(batch) * max(lengths[index] for index in batch) for batch in found)
-    assert padded_tokens < 1.15 * sum(lengths), "and batches still hold lines of like length"
+    windows = list(windows_of(lengths, 256))
+    assert [index for window in windows for index in window] == list(range(2000))
+    assert [sum(lengths[window.start : window.stop]) // 256 for window in windows[:3]] == [4, 16, 64]
+    batches = [batch for window in windows for batch in make_batches(lengths, 256, window)]
+    padded_tokens = sum(len(batch) * max(lengths[index] for index in batch) for batch in batches)
+    assert padded_tokens < 1.15 * sum(lengths)
+    ends = set(range(0, 2000, 7))
+    assert {window.stop for window in windows_of(lengths, 256, ends)} <= ends | {2000}
 
 
-def test_known_results_leave_the_other_batches_as_they_are():
+@pytest.mark.parametrize("parallel", [1, 3])
+@pytest.mark.parametrize("skip", [0, 1, 60, 399, 400])
+def test_known_results_leave_the_other_batches_as_they_are(parallel, skip):
     lengths = [16 + index % 9 for index in range(400)]
-    every, again, seen = [], [], []
-    results = map_batches(lambda batch: every.append(batch) or batch, lengths, 400)
-    known = {index: results[index] for batch in every[3:6] + every[9:] for index in batch}
-    found = map_batches(
-        lambda batch: again.append(batch) or batch,
-        lengths,
-        400,
-        completed=known,
-        on_results=seen.append,
+    every, again, shown = [], [], []
+    whole = list(map_batches(lambda batch: every.append(batch) or batch, lengths, 400, parallel))
+    rest = map_batches(
+        lambda batch: again.append(batch) or batch, lengths, 400, parallel, shown.append, skip=skip
     )
-    assert found == results
-    assert again == every[:3] + every[6:9]
-    assert [sorted(ready) for ready in seen] == [sorted(batch) for batch in again]
+    assert list(without(skip, rest)) == list(range(400))[skip:]
+    assert all(sorted(results) == results == list(window) for window, results in whole)
+    begin = min([index for batch in again for index in batch], default=400)
+    assert sorted(again) == sorted(batch for batch in every if batch[0] >= begin)
+    assert begin <= skip
+    assert not shown or (shown[-1].done, shown[-1].share) == (400, 1.0)

@@ -9,10 +9,11 @@ from t2t_revival import HParams, T2TError, Transformer, Translator
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.decoding.capabilities import HOLDERS, OF_TRAINING, SIZES, VALUES, check_held
 from t2t_revival.decoding.ctranslate2_format import check_convertible
+from t2t_revival.decoding.engine import EngineConfig
 from t2t_revival.hparams import hparams
 from t2t_revival.serving.litert import write_litert
 from t2t_revival.serving.module import ServingModule
-from tests.support.searches import ensemble, jax_search
+from tests.support.searches import ensemble, jax_engine
 
 TINY = HParams(num_hidden_layers=1, hidden_size=8, filter_size=8, num_heads=2)
 
@@ -66,8 +67,10 @@ def translator(tmp_path_factory):
         lambda translator, folder: ServingModule(translator),
         lambda translator, folder: write_litert(translator, folder),
         lambda translator, folder: check_convertible(translator.model.hparams),
-        lambda translator, folder: Translator(translator.model, translator.vocabulary, int8=True),
-        lambda translator, folder: jax_search(translator.model),
+        lambda translator, folder: Translator(
+            translator.model, translator.vocabulary, config=EngineConfig(precision="int8")
+        ),
+        lambda translator, folder: jax_engine(translator.model),
         lambda translator, folder: ensemble(translator.model),
     ],
 )

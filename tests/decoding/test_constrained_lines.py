@@ -148,7 +148,6 @@ def test_wrong_constraints_are_named_with_their_line(translator, constraints, me
         ({"sampling_method": "random"}, "with sampling_method=random"),
         ({"mbr": "chrf"}, "with mbr=chrf"),
         ({"constrained": True}, "with outputs that are trees"),
-        ({"shortlist": "on"}, "with shortlist=on"),
         ({"split_sentences": True}, "with split_sentences"),
     ],
 )

@@ -10,11 +10,9 @@ import pytest
 
 from t2t_revival import HParams, T2TError, Transformer, Translation, Translator
 from t2t_revival.checkpoints import directory as checkpoints
-from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
 from t2t_revival.decoding import resumable
 from t2t_revival.decoding.alignment_heads import AlignmentHeads
 from t2t_revival.decoding.converted_model import FOLDER, MODEL, ORIGIN, UNFINISHED
-from t2t_revival.decoding.translations import Translations
 from t2t_revival.model_folder import ModelFolder, Run
 
 ctranslate2 = pytest.importorskip("ctranslate2")
@@ -159,18 +157,6 @@ def test_without_the_package(out, monkeypatch):
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
     with pytest.raises(T2TError, match=r"CTranslate2 is not installed.*pip install -U ctranslate2"):
         load(out)
-
-
-@pytest.mark.slow
-def test_a_shortlist_is_that_of_tensorflow(out, tmp_path, vocabulary):
-    folder = shutil.copytree(out, tmp_path / "out")
-    best = np.random.default_rng(1).integers(3, 310, (310, 3)).astype(np.int32)
-    best[[PAD, EOS]] = PAD  # CTranslate2 adds EOS to a source after the look-up
-    Translations(best, np.array([5], np.int32), vocabulary.fingerprint).save(folder)
-    ours, theirs = Translator.load(folder, decode_hparams="shortlist=on"), load(folder, "shortlist=on")
-    for line in LINES:
-        assert theirs.translate(line) == ours.translate(line)
-    assert theirs.translate(LINES) != load(folder).translate(LINES)
 
 
 def test_weights_that_are_not_numbers_have_no_output(tmp_path, vocabulary):

@@ -4,7 +4,7 @@ import keras
 import numpy as np
 import pytest
 
-from t2t_revival import DecodeHParams, HParams, T2TError, Transformer, Translator
+from t2t_revival import HParams, T2TError, Transformer, Translator
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.sentencepiece import EOS
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
@@ -29,9 +29,8 @@ def translator(vocabulary, **changes):
     return Translator(model, vocabulary)
 
 
-def write(ours, folder, quantize="none", heads=None):
+def write(ours, folder, quantize="none", heads=None, mapped=""):
     positions = ours.max_length + ours.options.extra_length
-    mapped = format_vocabulary_map(ours.translations, ours.vocabularies) if ours.translations else ""
     write_ctranslate2(ours.model, ours.vocabularies, positions, folder, quantize, mapped, heads)
 
 
@@ -92,12 +91,13 @@ def test_bfloat16_without_pytorch(vocabulary, tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_a_shortlist_becomes_the_vocabulary_map(vocabulary, tmp_path):
     """Probability is divided among the tokens of the map; the model's best output has EOS alone."""
-    model = translator(vocabulary, **PRE_NORM).model
+    ours = translator(vocabulary, **PRE_NORM)
+    model = ours.model
     model.target_embedding.embeddings.assign(model.target_embedding.embeddings * 3)
     best = np.random.default_rng(0).integers(3, VOCAB, (VOCAB, 3)).astype(np.int32)
     translations = Translations(best, np.array([5, 288], np.int32), vocabulary.fingerprint)
-    options, source = DecodeHParams(shortlist="on"), 299
-    write(Translator(model, vocabulary, options, translations=translations), tmp_path / "model")
+    source = 299
+    write(ours, tmp_path / "model", mapped=format_vocabulary_map(translations, ours.vocabularies))
     theirs = ctranslate2.Translator(str(tmp_path / "model"), compute_type="float32")
     pieces, allowed = vocabulary.pieces, sorted({EOS, vocabulary.unknown, 5, 288, source, *best[source]})
     how = {"beam_size": 4, "length_penalty": 0, "min_decoding_length": 0, "return_scores": True}

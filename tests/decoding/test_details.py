@@ -1,7 +1,6 @@
 """Details of outputs: log-probabilities, alternatives and alignments, as the whole model has them."""
 
 import dataclasses
-import json
 
 import keras
 import numpy as np
@@ -10,8 +9,10 @@ import pytest
 from t2t_revival import DecodeHParams, T2TError, Transformer, Translation, Translator
 from t2t_revival.data.vocabulary.sentencepiece import EOS
 from t2t_revival.data.word_alignment import Alignment, words_of
-from t2t_revival.decoding.aligner import align, choose_heads, encode, lexical_alignments
 from t2t_revival.decoding.alignment_heads import AlignmentHeads
+from t2t_revival.decoding.detailer import encode_pairs
+from t2t_revival.decoding.engine import EngineConfig
+from t2t_revival.decoding.head_choice import choose_heads, lexical_alignments
 from t2t_revival.errors import LineError
 from tests.support.tiny_models import TINY, log_softmax, logits_of
 
@@ -72,23 +73,17 @@ def test_tokens_have_the_models_log_probabilities(translator, model, vocabulary)
     assert checked >= 4
 
 
-def test_details_survive_a_journal(translator):
-    for outputs in translator.nbest(LINES, n=2):
-        for output in outputs:
-            assert Translation.from_json(json.loads(json.dumps(dataclasses.asdict(output)))) == output
-
-
 def test_given_pairs(translator, model, vocabulary):
     pairs = [(LINES[0], "the house"), ("", "x"), ("x", ""), ("the dog", "the dog")]
-    found = align(translator, pairs)
+    found = list(translator.align(pairs))
     assert found[1] == found[2] == []
     assert [target for _, target in found[0]] == [0, 1]
-    assert found == align(translator_of(model, vocabulary, num_parallel_batches=2), pairs)
+    assert found == list(translator_of(model, vocabulary, config=EngineConfig(parallel=2)).align(pairs))
     long = " ".join(["dog"] * 400)
-    (links,) = align(translator, [(long, "the dog")])
+    (links,) = translator.align([(long, "the dog")], lambda cut: None)
     assert max(source for source, _ in links) < len(translator.vocabulary.encode(long))
     with pytest.raises(LineError, match="line 2: not valid Unicode"):
-        align(translator, [("a", "b"), ("\ud800", "b")])
+        translator.align([("a", "b"), ("\ud800", "b")])
 
 
 def test_the_heads_that_align_best_are_chosen(translator):
@@ -96,7 +91,7 @@ def test_the_heads_that_align_best_are_chosen(translator):
     wanted = AlignmentHeads(1, (2,), shifted=True)
     by_it = dataclasses.replace(translator.detailer, heads=wanted)
     gold = []
-    for one in encode(translator, pairs):
+    for one in encode_pairs(translator.preprocessor(), pairs):
         inputs = {"inputs": np.array([one.source_ids]), "targets": np.array([one.ids])}
         weights = np.asarray(translator.model.attention_weights(inputs).encoder_decoder)[0, 0, 1]
         words = [
@@ -105,13 +100,13 @@ def test_the_heads_that_align_best_are_chosen(translator):
         ]
         gold.append(frozenset(by_it.heads.links(weights, *words)))
     alignments = [Alignment(links, links) for links in gold]
-    chosen, rate = choose_heads(translator, pairs, alignments)
+    chosen, rate = choose_heads(translator.head_search, pairs, alignments)
     assert rate == 0
     assert (chosen.layer, chosen.heads, chosen.shifted) == (1, (2,), True)
-    by_recall, missed = choose_heads(translator, pairs, alignments, all_sure=False)
+    by_recall, missed = choose_heads(translator.head_search, pairs, alignments, all_sure=False)
     assert (by_recall, missed) == (wanted, 0)
     with pytest.raises(T2TError, match="no links to choose heads by"):
-        choose_heads(translator, pairs, [Alignment(frozenset(), frozenset())] * 6)
+        choose_heads(translator.head_search, pairs, [Alignment(frozenset(), frozenset())] * 6)
 
 
 def test_pieces_that_are_each_others_best_translation(translator, vocabulary):
@@ -124,5 +119,5 @@ def test_pieces_that_are_each_others_best_translation(translator, vocabulary):
     for piece, word in zip(source, of_source, strict=True):
         for other, its_word in zip(target, of_target, strict=True):
             table[piece, other] = 1.0 if word != its_word else 0.1
-    (found,) = lexical_alignments(translator, [texts], csr_array(table))
+    (found,) = lexical_alignments(translator.head_search, [texts], csr_array(table))
     assert found.sure == {(0, 1), (1, 0)}

@@ -5,7 +5,7 @@ import pytest
 
 from t2t_revival import T2TError, Transformer
 from tests.support.search_engines import engines
-from tests.support.searches import Shortlisted, ensemble, score, search, trimmed
+from tests.support.searches import ensemble, score, search, trimmed
 from tests.support.tiny_models import PAD, TINY, all_outputs, length_penalty, log_softmax, logits_of, tiny
 
 FEW = 5  # tokens, so few that all outputs can be looked at
@@ -55,16 +55,13 @@ def test_scores_of_given_outputs_are_those_of_the_mean(mean):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("prefixes", [None, [[4, 2]]])
-@pytest.mark.parametrize("engine", engines("ensemble", "prefixes", "shortlist"))
+@pytest.mark.parametrize("engine", engines("ensemble", "prefixes"))
 def test_an_ensemble_of_one_model_has_its_outputs(engine, prefixes):
-    """With a shortlist too, which all models share."""
-    model, shortlist = tiny(FEW, seed=1), Shortlisted(((0,), (0,), (4,), (0,), (0,)))
-    for how in ({}, {"shortlist": shortlist}):
-        how |= {"engine": engine, "extra": 2, "n": 3, "prefixes": prefixes}
-        (expected,) = search(model, [[2, 3, 1]], **how)
-        (found,) = search(ensemble(model, model), [[2, 3, 1]], **how)
-        assert [one.ids for one in found] == [one.ids for one in expected]
-        np.testing.assert_allclose([one.score for one in found], [one.score for one in expected], rtol=1e-4)
+    model, how = tiny(FEW, seed=1), {"engine": engine, "extra": 2, "n": 3, "prefixes": prefixes}
+    (expected,) = search(model, [[2, 3, 1]], **how)
+    (found,) = search(ensemble(model, model), [[2, 3, 1]], **how)
+    assert [one.ids for one in found] == [one.ids for one in expected]
+    np.testing.assert_allclose([one.score for one in found], [one.score for one in expected], rtol=1e-4)
 
 
 @pytest.mark.parametrize("models", [[], [None], "ab"])

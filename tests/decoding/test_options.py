@@ -1,8 +1,9 @@
 import pytest
 
 from t2t_revival import DecodeHParams, HParams, T2TError
-from t2t_revival.decoding import jax_engine
 from t2t_revival.decoding.ctranslate2_engine import check_usable
+from t2t_revival.decoding.engine import EngineConfig
+from t2t_revival.decoding.jax_engine import JaxEngine
 
 
 def test_defaults_are_the_papers():
@@ -49,9 +50,7 @@ def test_overrides_stand_above_the_problems_defaults():
         ("sampling_method=random,random_seed=-1", "at least 0"),
         ("early_stopping=maybe", "early_stopping"),
         ("sampling_method=random,early_stopping=True", "early_stopping has no effect with"),
-        ("shortlist=yes", "must be one of off, on, by_line"),
-        ("shortlist=on,constrained=True", "shortlist=on cannot be combined with constrained=True"),
-        ("shortlist=on,sampling_method=random", "cannot be combined with sampling_method=random"),
+        ("shortlist=by_line", "must be one of off, on"),
         ("constrained=True,extra_length=1", "extra_length=1 must be at least 2"),
         ("no_repeat_ngram_size=-1", "no_repeat_ngram_size=-1 must be between 0 and 100"),
         ("repetition_penalty=0", "repetition_penalty=0.0 must be between 0.01 and 100"),
@@ -123,7 +122,7 @@ def test_what_exports_do_not_have(text):
         DecodeHParams.parse(text).check_served()
 
 
-@pytest.mark.parametrize("text", ["tag=<2de>", "constrained=True", "shortlist=on"])
+@pytest.mark.parametrize("text", ["tag=<2de>", "constrained=True"])
 def test_what_litert_does_not_have(text):
     with pytest.raises(T2TError, match=f"LiteRT's format has no {text.partition('=')[0]}"):
         DecodeHParams.parse(text).check_litert()
@@ -137,7 +136,6 @@ def test_what_litert_does_not_have(text):
         ("min_length_ratio=0.5", "min_length_ratio"),
         ("alternatives=1", "alternatives"),
         ("coverage_penalty=0.2,markup=html", "coverage_penalty together with alignments or markup"),
-        ("shortlist=by_line", "shortlist=by_line: use shortlist=on, or --engine=tensorflow"),
     ],
 )
 def test_what_ctranslate2_does_not_have(text, message):
@@ -149,13 +147,13 @@ def test_what_ctranslate2_does_not_have(text, message):
 @pytest.mark.parametrize(
     "text",
     [
-        *("sampling_method=random", "no_repeat_ngram_size=2", "shortlist=on", "coverage_penalty=0.2"),
-        *("markup=html", "alignments=pharaoh"),
+        *("sampling_method=random", "no_repeat_ngram_size=2", "coverage_penalty=0.2", "markup=html"),
+        "alignments=pharaoh",
     ],
 )
 def test_what_jax_does_not_have(text):
     with pytest.raises(T2TError, match=f"{text.partition('=')[0]}.*KERAS_BACKEND=tensorflow"):
-        jax_engine.check_usable(DecodeHParams.parse(text), int8=False)
+        JaxEngine.check(DecodeHParams.parse(text), EngineConfig())
 
 
 @pytest.mark.parametrize("value", ["4", 4.0, None, True])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from t2t_revival import DecodeHParams, HParams, T2TError, Transformer, Translation, Translator, registry
+from t2t_revival import DecodeHParams, HParams, T2TError, Transformer, Translator, registry
 from t2t_revival.decoding import paragraphs
 from t2t_revival.decoding.paragraphs import CONTROLS, halve, split
 
@@ -116,16 +116,13 @@ LINES = ["The dog sees. A cat runs!  Houses.", "", " one dog ", "the cat, the do
 
 
 @pytest.mark.slow
-def test_lines_come_when_they_are_complete_and_completed_ones_stay(vocabulary):
-    whole, seen, shown = translator(vocabulary), {}, []
-    found = whole.nbest(LINES, on_outputs=seen.update, on_progress=shown.append)
+def test_known_lines_are_skipped_and_progress_is_of_lines(vocabulary):
+    whole, shown = translator(vocabulary), []
+    found = list(whole.iterate(LINES, on_progress=shown.append))
     assert {progress.total for progress in shown} == {len(LINES)}
     assert shown[-1].done == len(LINES)
-    assert [seen[number] for number in range(len(LINES))] == found
-    kept = {0: [Translation("kept", 1.0)]}
-    again = whole.nbest(LINES, completed=kept)
-    assert again[0] == kept[0]
-    assert [row[0].text for row in again[1:]] == [row[0].text for row in found[1:]]
+    for skip in range(len(LINES) + 1):
+        assert list(whole.iterate(LINES, skip=skip)) == found[skip:]
 
 
 def test_faults_have_the_number_of_their_line(vocabulary):

@@ -5,13 +5,15 @@ import numpy as np
 import pytest
 
 from t2t_revival import T2TError, Transformer, Translator
+from t2t_revival.decoding.engine import EngineConfig
 from t2t_revival.model.products import replace_matrices
 from tests.support.int8_in_float32 import assign_multiples
-from tests.support.searches import Samples, Shortlisted, ensemble, score, search
+from tests.support.searches import Samples, ensemble, score, search
 from tests.support.tiny_models import TINY
 
 PIECES = ("<pad>", "</s>", "<unk>", "XX▁", "(NP▁", ")NP▁", "(S▁", ")S▁", "▁", "a", "▁b", "c")
 SOURCES = [[9, 10, 11, 1], [10, 1]]
+INT8 = EngineConfig(precision="int8")
 
 
 @pytest.fixture(scope="module")
@@ -40,9 +42,8 @@ def same(found, expected):
     [
         {"prefixes": [[10, 9], []]},
         {"trees": PIECES},
-        {"prefixes": [[10, 9], []], "shortlist": Shortlisted(((9, 11),) * len(PIECES), (10,), by_line=True)},
     ],
-    ids=["text", "trees", "shortlist"],
+    ids=["text", "trees"],
 )
 def test_searches_in_int8_are_those_by_the_multiples(new_model, how):
     how = {"beams": 3, "extra": 4, "n": 3} | how
@@ -72,11 +73,11 @@ def test_an_ensemble_in_int8_of_one_model_twice_decodes_as_the_model(new_model):
 
 
 def test_weights_in_int8_are_not_replaced(new_model, vocabulary):
-    translator = Translator(new_model(310), vocabulary, int8=True)
+    translator = Translator(new_model(310), vocabulary, config=INT8)
     with pytest.raises(T2TError, match="weights in int8 do not change: load the checkpoint with Translator"):
         translator.load_checkpoint(None)
 
 
 def test_a_model_of_another_precision_is_refused(new_model, vocabulary):
     with pytest.raises(T2TError, match="int8 is for a model in float32, not bfloat16"):
-        Translator(new_model(310, "bfloat16"), vocabulary, int8=True)
+        Translator(new_model(310, "bfloat16"), vocabulary, config=INT8)

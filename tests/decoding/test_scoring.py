@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from t2t_revival.decoding.scoring import Score, per_token
+from t2t_revival.decoding.outputs import Score, per_token
 from tests.support.search_engines import RESTRICTED, engines
 from tests.support.searches import score
 from tests.support.tiny_models import TINY, log_probs_of, tiny

@@ -15,6 +15,7 @@ from t2t_revival import (
     Translator,
 )
 from t2t_revival.data.vocabulary.sentencepiece import EOS, Vocabulary
+from t2t_revival.decoding.engine import EngineConfig
 from t2t_revival.decoding.preprocessor import Truncation
 from tests.support.forked import in_child
 
@@ -52,7 +53,7 @@ def same(found, expected):
 
 def test_streams_change_nothing(translator):
     num_parallel_batches = Translator(
-        translator.model, translator.vocabulary, OPTIONS, max_length=30, num_parallel_batches=3
+        translator.model, translator.vocabulary, OPTIONS, max_length=30, config=EngineConfig(parallel=3)
     )
     same(num_parallel_batches.nbest(LINES * 5), translator.nbest(LINES) * 5)
 
@@ -114,7 +115,7 @@ def test_a_line_of_just_max_length_is_whole(translator):
 
 def test_progress_ends_with_all(translator):
     seen = []
-    translator.nbest(LINES, on_progress=seen.append)
+    list(translator.iterate(LINES, on_progress=seen.append))
     assert len(seen) > 1
     assert [p.done for p in seen] == sorted(p.done for p in seen)
     assert (seen[-1].done, seen[-1].total, seen[-1].share) == (len(LINES), len(LINES), 1.0)

@@ -97,17 +97,11 @@ def test_searches_have_the_outputs_that_are_next_best(vocabulary, model, engine,
         {"beam_size": 2, "return_beams": True, "no_repeat_ngram_size": 2},
         {"beam_size": 2, "return_beams": True, "sampling_method": "random"},
         {"beam_size": 2, "mbr": "chrf", "candidates": 4},
-        {"beam_size": 2, "shortlist": "on"},
-        {"beam_size": 2, "shortlist": "by_line"},
     ],
     ids=str,
 )
 def test_translators(vocabulary, model, options):
-    best = np.full((vocabulary.size, 2), vocabulary.unknown)
-    known = Translations(best, np.arange(2, vocabulary.size), vocabulary.fingerprint)
-    translator = Translator(
-        model, vocabulary, DecodeHParams(extra_length=EXTRA, **options), translations=known
-    )
+    translator = Translator(model, vocabulary, DecodeHParams(extra_length=EXTRA, **options))
     for outputs in translator.nbest(LINES):
         for one in outputs:
             assert UNKNOWN_TEXT not in one.text
@@ -141,7 +135,7 @@ def test_litert(vocabulary, model, tmp_path, beams):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", ["beam_size=1", "beam_size=3", "beam_size=3,shortlist=on"])
+@pytest.mark.parametrize("options", ["beam_size=1", "beam_size=3", "shortlist=on,beam_size=3"])
 def test_ctranslate2(vocabulary, model, tmp_path, options):
     pytest.importorskip("ctranslate2")
     out, name = tmp_path / "out", vocabulary.path.name
@@ -153,5 +147,6 @@ def test_ctranslate2(vocabulary, model, tmp_path, options):
     frequent = np.arange(2, vocabulary.size, dtype=np.int32)
     Translations(best, frequent, Vocabularies(vocabulary, vocabulary).fingerprint).save(out)
     outputs = Translator.load(out, decode_hparams=options, engine="ctranslate2").translate(LINES)
-    assert outputs == Translator.load(out, decode_hparams=options).translate(LINES)
+    expected = Translator.load(out, decode_hparams=options.removeprefix("shortlist=on,"))
+    assert outputs == expected.translate(LINES), "the shortlist has all that may come"
     assert all(output and UNKNOWN_TEXT not in output for output in outputs)

@@ -40,7 +40,9 @@ class FakeTranslator:
     def __init__(self, score: Callable[[str, str], float]) -> None:
         self._score = score
 
-    def score(self, pairs: Iterable[tuple[str, str]], on_truncation: Any, on_progress: Any) -> list[Score]:
+    def iterate_scores(
+        self, pairs: Iterable[tuple[str, str]], on_truncation: Any, on_progress: Any
+    ) -> list[Score]:
         pairs = list(pairs)
         for number, (source, target) in enumerate(pairs, start=1):
             if source == "long":

@@ -16,9 +16,9 @@ from t2t_revival.serving.signatures import (
     DEFAULT,
     DTYPES,
     NO_OUTPUT,
-    WITH_CONSTRAINTS,
     WITH_OPTIONS,
     WITH_SAMPLING,
+    WITH_TABLES,
 )
 from t2t_revival.visualization import attention_page
 
@@ -43,8 +43,8 @@ class CapitalLetters:
         self.batches, self.calls, self.gate = [], [], threading.Event()
         self.gate.set()
         self.signature_defs = {DEFAULT: self._signature(["inputs"])}
-        constrained = ["beam_size", "constraints", "avoid"]
-        signatures = {WITH_OPTIONS: ["beam_size"], WITH_SAMPLING: SAMPLING, WITH_CONSTRAINTS: constrained}
+        tables = ["beam_size", "tables"]
+        signatures = {WITH_OPTIONS: ["beam_size"], WITH_SAMPLING: SAMPLING, WITH_TABLES: tables}
         for name, options in signatures.items():
             definition = self._signature([*USUAL, *options, *(["tag"] if tags else [])])
             self.signature_defs[name] = definition

@@ -5,16 +5,18 @@ import asyncio
 import numpy as np
 import pytest
 
+from t2t_revival import DecodeHParams, LineConstraints
 from t2t_revival.server.batching import Batcher, BatchLimits
 from t2t_revival.server.metrics import Metrics
 from t2t_revival.serving.folder_model import FolderModel
+from t2t_revival.serving.phrases import NO_PHRASES, Description
 from t2t_revival.serving.signatures import (
     DEFAULT,
     NO_OUTPUT,
     SCORE,
-    WITH_CONSTRAINTS,
     WITH_OPTIONS,
     WITH_SAMPLING,
+    WITH_TABLES,
 )
 
 LINES = [
@@ -48,7 +50,13 @@ def model(exported_version):
     model.close()
 
 
-def requests(signature):
+def tables_of(description, line):
+    """Returns the tables of words of a line; a blank one has none."""
+    given = [line], [LineConstraints(tuple(line.split()[:2]))], DecodeHParams(extra_length=20), 1
+    return next(description.requests(*given))["tables"] if line else [NO_PHRASES]
+
+
+def requests(signature, description):
     """Requests of different widths; the last one has lines of several batches."""
     parts = [(LINES[:1], [1]), (LINES[1:3], [3, 2]), (LINES[3:4], [4]), (LINES, [1, 1, 3, 1, 2, 1])]
     for lines, counts in parts:
@@ -57,10 +65,10 @@ def requests(signature):
             yield columns | {"targets": lines[::-1], "alternatives": [count - 1 for count in counts]}
             continue
         given = {"n": counts}
-        if "options" in signature or "constraints" in signature:
+        if signature in (WITH_OPTIONS, WITH_TABLES):
             given |= {name: [value] * len(lines) for name, value in OPTIONS.items()}
-        if "constraints" in signature:
-            given |= {"constraints": ["the"] * len(lines), "avoid": [""] * len(lines)}
+        if signature == WITH_TABLES:
+            given["tables"] = [table for line in lines for table in tables_of(description, line)]
         if "sampling" in signature:
             usual = {"alpha": 0.6, "extra_length": 3, **SAMPLING}
             given |= {name: [value] * len(lines) for name, value in usual.items()}
@@ -76,12 +84,12 @@ def requests(signature):
         SCORE,
         *(
             pytest.param(name, marks=pytest.mark.nightly)
-            for name in (WITH_OPTIONS, WITH_SAMPLING, WITH_CONSTRAINTS)
+            for name in (WITH_OPTIONS, WITH_SAMPLING, WITH_TABLES)
         ),
     ],
 )
 def test_a_request_gets_what_it_would_get_alone(model, signature, most):
-    asked = [*requests(signature)]
+    asked = [*requests(signature, Description.of(model))]
     alone = [model.predict(signature, columns) for columns in asked]
     model.batches.clear()
 

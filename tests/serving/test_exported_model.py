@@ -167,14 +167,6 @@ def test_a_folder_that_cannot_be_loaded(exported_version, tmp_path, name, lost, 
 
 
 @pytest.mark.slow
-def test_a_model_without_a_shortlist_says_so(served):
-    with pytest.raises(
-        T2TError, match="has no signature translate_with_shortlist: export it again with --decode_hparams="
-    ):
-        client.query(served, ["the"], DecodeHParams(shortlist="on"))
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("inputs", "message"),
     [

@@ -9,7 +9,6 @@ import keras
 from t2t_revival import DecodeHParams, HParams, Transformer, Translator
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.decoding.alignment_heads import AlignmentHeads
-from t2t_revival.decoding.translations import Translations
 from t2t_revival.serving.export import export
 
 USUAL = DecodeHParams(beam_size=2, extra_length=3)
@@ -21,7 +20,6 @@ def make_translator(
     vocabulary: Vocabulary,
     options: DecodeHParams = USUAL,
     max_length: int | None = MAX_LENGTH,
-    translations: Translations | None = None,
     **changes: Any,
 ) -> Translator:
     """Returns a translator, which has the same weights each time; `changes` are those of its hparams."""
@@ -29,7 +27,7 @@ def make_translator(
         keras.utils.set_random_seed(3)
     hparams = HParams(num_hidden_layers=1, hidden_size=8, filter_size=8, num_heads=2, **changes)
     model = Transformer(hparams, vocabulary.size)
-    return Translator(model, vocabulary, options, max_length, translations=translations)
+    return Translator(model, vocabulary, options, max_length)
 
 
 def export_tiny(vocabulary_file: Path, folder: Path) -> Path:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -44,26 +44,20 @@ class FakeTranslator:
     def encode(self, line: str) -> list[int]:
         return [*self.vocabulary.encode(line), EOS]
 
-    def nbest(
-        self,
-        lines: list[str],
-        n: int | None = None,
-        completed: Mapping[int, Any] | None = None,
-        on_outputs: Callable[[Mapping[int, Any]], None] = lambda outputs: None,
-        **_: Any,
-    ) -> list[list[Translation]]:
-        found = dict(completed or {})
+    def nbest(self, lines: list[str], n: int | None = None, **_: Any) -> list[list[Translation]]:
+        return list(self.iterate(lines, n))
+
+    def iterate(
+        self, lines: list[str], n: int | None = None, skip: int = 0, **_: Any
+    ) -> Iterator[list[Translation]]:
         batches = [range(start, min(start + BATCH, len(lines))) for start in range(0, len(lines), BATCH)]
         for batch in batches:
-            if found.keys() >= set(batch):
+            if batch.stop <= skip:
                 continue
             if self._stop_after == len(self.decoded) // BATCH:
                 raise KeyboardInterrupt
             self.decoded += [lines[index] for index in batch]
-            outputs = {index: self._outputs(lines[index])[: n or 1] for index in batch}
-            on_outputs(outputs)
-            found |= outputs
-        return [found[index] for index in range(len(lines))]
+            yield from (self._outputs(lines[index])[: n or 1] for index in batch if index >= skip)
 
     def _outputs(self, line: str) -> list[Translation]:
         texts = self._translate(line), line, f"der Hund sieht {line.split()[-2]} Häuser"

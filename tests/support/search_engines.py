@@ -15,13 +15,13 @@ ONE_SETTING = "a call has one setting for all its sentences"
 NO_CONTROL = "outputs are not controlled on this engine"
 NO_LAYER = "this engine has no such layer"
 _FIXED = dict.fromkeys(
-    ("prefixes", "phrases", "trees", "guards", "shortlist", "samples", "frozen", "int8", "scores"), NO_CONTROL
+    ("prefixes", "phrases", "trees", "guards", "samples", "frozen", "int8", "scores"), NO_CONTROL
 ) | {"settings": ONE_SETTING}
 RESTRICTED = ("ctranslate2",)  # engines whose probabilities are among tokens but PAD, and EOS at once
 CANNOT: dict[str, dict[str, str]] = {
     "tensorflow": {"settings": ONE_SETTING},
     "exported": {
-        "phrases": "an export spells them in its graph: tests/serving/lexical",
+        "phrases": "clients of an export spell them: tests/serving/test_phrases.py",
         "samples": "an export draws other random numbers: tests/serving",
         "frozen": "an export's weights always are",
         "scores": "an export scores texts: tests/serving",
@@ -30,7 +30,7 @@ CANNOT: dict[str, dict[str, str]] = {
     "fixed": _FIXED | {"programs": "JAX makes them"},
     "jax": _FIXED | {"ensemble": "the process of tests has one model"},
     "ctranslate2": {
-        **dict.fromkeys(("phrases", "trees", "samples", "by_line", "int8"), NO_CONTROL),
+        **dict.fromkeys(("phrases", "trees", "samples", "int8"), NO_CONTROL),
         **dict.fromkeys(("attention_window", "ssru", "words", "key_channels", "ensemble"), NO_LAYER),
         "settings": ONE_SETTING,
         "prefixes": "EOS does not come at once after them: test_ctranslate2_engine.py",
@@ -40,7 +40,6 @@ CANNOT: dict[str, dict[str, str]] = {
         "empty": "an empty source has an empty output",
         "frozen": "its weights always are",
         "guards": "its scores leave out what guards change: test_ctranslate2_engine.py",
-        "shortlist": "it adds EOS to a source after the look-up: test_ctranslate2_engine.py",
         "banned": "UNK alone is: test_unknown.py",
     },
     "litert": _FIXED

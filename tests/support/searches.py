@@ -22,7 +22,7 @@ import numpy as np
 from t2t_revival import DecodeHParams, Transformer
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.text_encoder import PAD
-from t2t_revival.decoding.translations import Translations
+from t2t_revival.decoding.engine import Inputs, SearchSettings, draws_of_lines
 from tests.support.jax_process import JaxProcess
 from tests.support.search_engines import CANNOT
 
@@ -56,24 +56,6 @@ class Phrases:
 
 
 @dataclass(frozen=True)
-class Shortlisted:
-    """Translations of each token, tokens that all shortlists have, and whether each line has its own.
-
-    Where the targets have a vocabulary of their own, it has `target_vocab_size` tokens.
-    """
-
-    best: tuple[tuple[int, ...], ...]
-    frequent: tuple[int, ...] = ()
-    by_line: bool = False
-    target_vocab_size: int = 0
-
-    @property
-    def translations(self) -> Translations:
-        tables = (np.array(table, np.int32) for table in (self.best, self.frequent))
-        return Translations(*tables, "", self.target_vocab_size)
-
-
-@dataclass(frozen=True)
 class Samples:
     """How outputs are drawn: see `DecodeHParams`; `lines` are the sentences' numbers, from 1 if left out."""
 
@@ -95,7 +77,6 @@ class Request:
         phrases: of each sentence.
         trees: pieces of the vocabulary, if outputs are trees.
         guards: those of `DecodeHParams`.
-        shortlist: restricts the tokens of outputs.
         samples: outputs are drawn, not searched for.
         early_stopping: see `DecodeHParams`.
         banned: a token that no output has.
@@ -111,7 +92,6 @@ class Request:
     phrases: Sequence[Phrases] | None = None
     trees: tuple[str, ...] = ()
     guards: tuple[tuple[str, float], ...] = ()
-    shortlist: Shortlisted | None = None
     samples: Samples | None = None
     early_stopping: bool = False
     banned: int = PAD
@@ -121,7 +101,7 @@ class Request:
     @property
     def compiled(self) -> dict[str, Any]:
         """The settings that a search is compiled with."""
-        names = ("trees", "guards", "shortlist", "early_stopping", "banned", "frozen", "int8")
+        names = ("trees", "guards", "early_stopping", "banned", "frozen", "int8")
         return {name: getattr(self, name) for name in names}
 
     @property
@@ -131,7 +111,7 @@ class Request:
         needs = {name for name in names if getattr(self, name) not in (None, (), False, PAD)}
         if any(isinstance(value, list) for value in (self.beams, self.alpha, self.extra, self.n)):
             needs.add("settings")
-        return needs | ({"by_line"} if self.shortlist and self.shortlist.by_line else set())
+        return needs
 
 
 def search(
@@ -226,76 +206,45 @@ def score(
     """Returns the log-probabilities of given outputs, [sentences]."""
     if engine == "ctranslate2":
         with _converted(model) as converted:
-            return converted.scorer(padded(sources), padded(targets))
-    return np.asarray(_scorer(model, int8)(padded(sources), padded(targets)))
-
-
-@cached
-def _scorer(model: Any, int8: bool) -> Any:
-    from t2t_revival.decoding.scoring import Scorer
-
-    return Scorer(model, _int8_weights(model) if int8 else None)
+            return converted.score(padded(sources), padded(targets))
+    return np.asarray(_engine(model, int8=int8).score(padded(sources), padded(targets)))
 
 
 # TensorFlow
 
 
 @cached
-def _beam_search(model: Any, **how: Any) -> Any:
-    from t2t_revival.decoding.beam_search import BeamSearch
+def _engine(model: Any, **how: Any) -> Any:
+    """How is what `Request.compiled` has, and more options of `DecodeHParams`."""
+    from t2t_revival.decoding.engine import EngineConfig
+    from t2t_revival.decoding.tensorflow_engine import TensorFlowEngine
 
-    how["constant_weights"] = how.pop("frozen")
-    shortlist = how.pop("shortlist")
-    return BeamSearch(model, shortlist=_shortlist(shortlist), **_controls(model, how), **how)
-
-
-@cached
-def _sampler(model: Any, temperature: float, top_k: int, **how: Any) -> Any:
-    from t2t_revival.decoding.sampling import Sampler
-
-    how["constant_weights"] = how.pop("frozen")
-    del how["shortlist"], how["early_stopping"]
-    return Sampler(model, temperature, top_k, **_controls(model, how), **how)
+    trees, banned = how.pop("trees", ()), how.pop("banned", PAD)
+    options = dict(how.pop("guards", ())) | {"constrained": bool(trees)}
+    precision = "int8" if how.pop("int8", False) else "float32"
+    config = EngineConfig(precision=precision, constant_weights=how.pop("frozen", False))
+    vocabulary: Any = SimpleNamespace(pieces=trees, banned=banned)
+    engine = TensorFlowEngine(model, vocabulary, DecodeHParams(**options, **how), config)
+    engine.graph.spelling = _Spelling(model.target_vocab_size)  # type: ignore[misc]
+    return engine
 
 
-def _controls(model: Any, how: dict[str, Any]) -> dict[str, Any]:
-    """Takes trees, guards and int8 out of what a search is compiled with; returns the objects for them."""
-    from t2t_revival.decoding.constraints import TreeConstraint
-    from t2t_revival.decoding.guards import Guards
-
-    trees, guards = how.pop("trees"), how.pop("guards")
-    return {
-        "constraint": TreeConstraint(trees) if trees else None,
-        "guards": Guards(**dict(guards)) if guards else None,
-        "weights": _int8_weights(model) if how.pop("int8") else None,
-    }
-
-
-@cached
-def _int8_weights(model: Any) -> Any:
-    from t2t_revival.decoding.int8 import MAX_FACTOR, Int8Weights
-
-    return Int8Weights(model, MAX_FACTOR).products
-
-
-def _shortlist(shortlisted: Shortlisted | None) -> Any:
-    from t2t_revival.decoding.shortlist import Shortlist
-
-    return shortlisted and Shortlist(shortlisted.translations, shortlisted.by_line)
+def _inputs(rows: np.ndarray, request: Request) -> Inputs:
+    settings = SearchSettings(request.beams, request.alpha, request.extra, request.n)
+    return Inputs(rows, settings, () if request.prefixes is None else padded(request.prefixes))
 
 
 def _tensorflow(model: Any, rows: np.ndarray, request: Request) -> tuple[Any, Any]:
-    prefixes = None if request.prefixes is None else padded(request.prefixes)
-    settings = {"alpha": request.alpha, "extra_length": request.extra, "n": request.n}
-    if request.samples:
-        samples = request.samples
-        sampler = _sampler(model, samples.temperature, samples.top_k, **request.compiled)
-        lines = samples.lines or range(1, len(rows) + 1)
-        return sampler(rows, lines, samples.seed, prefixes=prefixes, **settings)
+    engine, inputs = _engine(model, **request.compiled), _inputs(rows, request)
     if request.phrases is not None:
-        return _lexical(model, rows, request)
-    how = _beam_search(model, **request.compiled)
-    return how(rows, request.beams, prefixes=prefixes, **settings)
+        inputs = inputs._replace(tables=_tables(rows, request, engine.spelling))
+    if request.samples:
+        one = request.samples
+        lines = one.lines or range(1, len(rows) + 1)
+        longest = max(rows.shape[1], 1 + np.shape(inputs.prefixes)[-1]) + request.extra
+        draws = draws_of_lines(one.seed, lines, longest, request.n, one.temperature, one.top_k)
+        inputs = inputs._replace(draws=draws)
+    return engine.search(inputs)
 
 
 class _Spelling:
@@ -313,19 +262,11 @@ class _Spelling:
         return automaton(forms, self)
 
 
-@cached
-def _lexical_search(model: Any, **how: Any) -> Any:
-    from t2t_revival.decoding.lexical_search import LexicalSearch
-
-    return LexicalSearch(_beam_search(model, **how).loop, _Spelling(model.vocab_size), how["early_stopping"])
-
-
-def _lexical(model: Any, rows: np.ndarray, request: Request) -> tuple[Any, Any]:
+def _tables(rows: np.ndarray, request: Request, spelling: Any) -> Any:
     from t2t_revival.decoding.lexical_tables import LineAutomata, Unit, tables_of
     from t2t_revival.decoding.phrases import ANYTHING, AT_ONCE, BOUNDARY, Form
 
     after = {"word": BOUNDARY, "anything": ANYTHING, "at once": AT_ONCE}
-    lexical = _lexical_search(model, **request.compiled)
     lines = []
     for phrases in request.phrases or ():
         units = [
@@ -333,23 +274,20 @@ def _lexical(model: Any, rows: np.ndarray, request: Request) -> tuple[Any, Any]:
             *((phrase, 0) for phrase in phrases.avoid),
         ]
         forms = [Unit((Form(phrase, after=after[phrases.after]),), number) for phrase, number in units]
-        lines.append(LineAutomata(forms, lexical.spelling))
-    tables = tables_of(lines, (rows != PAD).sum(1) + request.extra)
-    return lexical(rows, tables, request.beams, request.alpha, request.extra, request.n)
+        lines.append(LineAutomata(forms, spelling))
+    return tables_of(lines, (rows != PAD).sum(1) + request.extra)
 
 
 @cached
 def _exported_graph(model: Any, **how: Any) -> Any:
     import tensorflow as tf
 
-    return tf.function(_beam_search(model, **how).loop, autograph=False)
+    return tf.function(_engine(model, **how).graph.search, autograph=False)
 
 
 def _exported(model: Any, rows: np.ndarray, request: Request) -> tuple[Any, Any]:
     """As in the graph of an export: each sentence has settings of its own."""
     import tensorflow as tf
-
-    from t2t_revival.decoding.beams import SearchSettings
 
     settings = [
         tf.constant(np.broadcast_to(np.asarray(value, dtype), len(rows))[:, None])
@@ -360,9 +298,9 @@ def _exported(model: Any, rows: np.ndarray, request: Request) -> tuple[Any, Any]
             (request.n, np.int32),
         )
     ]
-    prefixes = None if request.prefixes is None else tf.constant(padded(request.prefixes))
+    prefixes = () if request.prefixes is None else tf.constant(padded(request.prefixes))
     graph = _exported_graph(model, **request.compiled)
-    return graph(tf.constant(rows), SearchSettings(*settings), (), prefixes)
+    return graph(Inputs(tf.constant(rows), SearchSettings(*settings), prefixes))
 
 
 @cached
@@ -411,14 +349,16 @@ def _jax(model: Any, rows: np.ndarray, request: Request) -> tuple[Any, Any]:
 @functools.cache
 def _jax_search(hparams: Any, vocab_size: int, early_stopping: bool, banned: int) -> Any:
     model = Transformer(hparams, vocab_size)
-    return model, jax_search(model, early_stopping, banned)
+    return model, jax_engine(model, early_stopping=early_stopping, banned=banned)
 
 
-def jax_search(model: Any, early_stopping: bool = False, banned: int = PAD) -> Any:
-    """Returns the search of JAX, which only a process can call in which Keras is on JAX."""
-    from t2t_revival.decoding.jax_engine import JaxSearch
+def jax_engine(model: Any, banned: int = PAD, **options: Any) -> Any:
+    """Returns the engine of JAX, which only a process can call in which Keras is on JAX."""
+    from t2t_revival.decoding.engine import EngineConfig
+    from t2t_revival.decoding.jax_engine import JaxEngine
 
-    return JaxSearch(model, FEW_TOKENS, early_stopping, banned)
+    vocabulary: Any = SimpleNamespace(banned=banned)
+    return JaxEngine(model, vocabulary, DecodeHParams(batch_size=FEW_TOKENS, **options), EngineConfig())
 
 
 def answer_on_jax(
@@ -428,7 +368,7 @@ def answer_on_jax(
     model, own = _jax_search(hparams, vocab_size, request.early_stopping, request.banned)
     model.set_weights(weights)
     with counted_traces() as traces:
-        ids, scores = own(rows, request.beams, request.alpha, request.extra, request.n)
+        ids, scores = own.search(_inputs(rows, request))
     return np.asarray(ids), np.asarray(scores), traces["programs"]
 
 
@@ -447,23 +387,21 @@ def _vocabularies(size: int) -> Vocabularies:
 @contextmanager
 def _converted(model: Any) -> Iterator[Any]:
     from t2t_revival.checkpoints import directory
-    from t2t_revival.decoding.ctranslate2_engine import CTranslate2Engine
+    from t2t_revival.decoding.ctranslate2_engine import CTranslate2Engine, CTranslate2Model
+    from t2t_revival.decoding.engine import EngineConfig
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model.ckpt-1.npz")
         directory.save(path, directory.model_arrays(model), {"step": 1})
-        vocabularies = _vocabularies(model.vocab_size)
-        engine = CTranslate2Engine(
-            model.hparams, vocabularies, DecodeHParams(), "float32", 1, lambda note: None
-        )
-        engine.load_checkpoint(directory.list_checkpoints(Path(folder))[0])
-        yield engine
+        vocabularies, options, config = _vocabularies(model.vocab_size), DecodeHParams(), EngineConfig()
+        converted = CTranslate2Model(model.hparams, vocabularies, options, config, lambda note: None)
+        converted.load_checkpoint(directory.list_checkpoints(Path(folder))[0])
+        yield CTranslate2Engine(converted, vocabularies.targets, options, config)
 
 
 def _ctranslate2(model: Any, rows: np.ndarray, request: Request) -> tuple[Any, Any]:
-    prefixes = None if request.prefixes is None else padded(request.prefixes)
     with _converted(model) as engine:
-        return engine.search(rows, request.beams, request.alpha, request.extra, request.n, prefixes)
+        return engine.search(_inputs(rows, request))
 
 
 def _litert(model: Any, rows: np.ndarray, request: Request) -> tuple[Any, Any]:

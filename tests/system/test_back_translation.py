@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.support.commands import run
-from tests.support.killed_midway import killed_with_results
+from tests.support.killed_midway import killed_with_lines
 from tests.support.processes import Process
 from tests.support.small_blocks import run_in_small_blocks
 
@@ -48,7 +48,7 @@ def test_workers_that_are_killed_end_with_the_same_bytes(place: Path, noised: Pa
     def own(worker: int) -> list[str]:
         return flags(place, folder, "--method=noised", "--decode_shards=2", f"--worker_id={worker}")
 
-    killed = Process(tmp_path / "killed", killed_with_results, [run_in_small_blocks, *own(1)])
+    killed = Process(tmp_path / "killed", killed_with_lines, [run_in_small_blocks, *own(1)])
     assert killed.wait() == -signal.SIGKILL, killed.said
     assert not (folder / "train.en").exists()
     first = Process(tmp_path / "first", run_in_small_blocks, own(0))

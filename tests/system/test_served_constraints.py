@@ -5,16 +5,13 @@ from __future__ import annotations
 import json
 import shutil
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from t2t_revival import LineConstraints, Terminology, Translator
+from t2t_revival import Terminology, Translator
 from t2t_revival.decoding.lexical_constraints import count
-from t2t_revival.serving.folder_model import FolderModel
-from t2t_revival.serving.signatures import DEFAULT, WITH_CONSTRAINTS, constraint_inputs
 from tests.support.commands import run
 
 pytestmark = pytest.mark.slow
@@ -36,13 +33,6 @@ def place(sample_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-@pytest.fixture(scope="module")
-def exported(place: Path) -> Iterator[FolderModel]:
-    model = FolderModel(place / "export")
-    yield model
-    model.close()
-
-
 def of_decoder(place: Path, *flags: str) -> list[str]:
     out = place / "decoded"
     run("t2t-decoder", f"--output_dir={place / 'model'}", f"--decode_to_file={out}", *flags)
@@ -56,7 +46,7 @@ def of_query_server(place: Path, *flags: str) -> list[str]:
 
 
 @pytest.mark.nightly
-def test_all_have_the_same_translations(place: Path, exported: FolderModel) -> None:
+def test_all_have_the_same_translations(place: Path) -> None:
     (place / "plain").write_text("".join(f"{text}\n" for text in TEXTS), encoding="utf-8")
     free = of_decoder(place, f"--decode_from_file={place / 'plain'}")
     words = [output.rstrip(".").split() for output in free[: len(TEXTS)]]
@@ -90,20 +80,6 @@ def test_all_have_the_same_translations(place: Path, exported: FolderModel) -> N
     assert count("Dackel", found[1])
     assert count("kleine", found[4]) >= 2
     assert not any(count(word, found[row]) for row in (0, 4) for word in lines[row]["avoid"])
-
-
-def test_lines_without_constraints_are_those_of_the_default_signature(exported: FolderModel) -> None:
-    given = [LineConstraints(("Katze",), ("Hund",)) if row % 2 else LineConstraints() for row in range(5)]
-    settings = {"beam_size": [4] * 5, "alpha": [0.6] * 5, "extra_length": [50] * 5, "n": [1] * 5}
-    inputs = {"inputs": TEXTS, **settings, **constraint_inputs(given)}
-    found = exported.predict(WITH_CONSTRAINTS, inputs)
-    expected = exported.predict(DEFAULT, {"inputs": TEXTS[::2]})
-    assert found["outputs"][::2] == expected["outputs"]
-    assert found["scores"][::2] == expected["scores"]
-    assert all(count("Katze", found["outputs"][row][0].decode()) for row in (1, 3))
-    del inputs["constraints"], inputs["avoid"]
-    free = exported.predict(WITH_CONSTRAINTS, inputs)
-    assert free["outputs"] == exported.predict(DEFAULT, {"inputs": TEXTS})["outputs"]
 
 
 def test_terms_are_checked_by_the_word_alignment(place: Path, sample_data: Path, tmp_path: Path) -> None:

@@ -114,8 +114,10 @@ def test_the_printed_steps_for_ctranslate2_work(
 
 
 def test_a_shortlist_is_of_the_targets_pieces(model: Path, place: Path, decoded: str) -> None:
+    pytest.importorskip("ctranslate2")
     run("t2t-shortlist", f"--output_dir={model}", "--translations=8", "--frequent=5")
-    run("t2t-decoder", f"--output_dir={model}", "--decode_hparams=shortlist=by_line", *files(place, "short"))
+    how = "--engine=ctranslate2", "--decode_hparams=shortlist=on"
+    run("t2t-decoder", f"--output_dir={model}", *how, *files(place, "short"))
     assert (place / "short").read_text(encoding="utf-8") == decoded
 
 

@@ -12,14 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from t2t_revival.cli.support.messages import say
-from t2t_revival.decoding.outputs import (
-    Draw,
-    OrderedOutput,
-    StreamOutput,
-    draw_output,
-    part_file,
-    side_files,
-)
+from t2t_revival.decoding.outputs import Draw, draw_output
+from t2t_revival.decoding.part_file import OutputStream, part_file, side_files
 from t2t_revival.decoding.shards import Shard
 from t2t_revival.errors import T2TError
 from t2t_revival.problems.problem import Problem
@@ -97,11 +91,11 @@ def name_of(path: str) -> str:
     return "standard input" if path == STANDARD_STREAM else path
 
 
-def output_to(path: Path | None) -> AbstractContextManager[OrderedOutput[Any]]:
-    """Opens a file that survives interruptions (`part_file`), or the standard output, for ordered results."""
+def output_to(path: Path | None) -> AbstractContextManager[OutputStream]:
+    """Opens a file that survives interruptions (`part_file`), or the standard output, for results."""
     if path:
         return part_file(path, say)
-    return nullcontext(StreamOutput(standard_output().buffer, "the standard output"))
+    return nullcontext(OutputStream(standard_output().buffer, "the standard output"))
 
 
 def prompt(

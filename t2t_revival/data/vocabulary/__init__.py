@@ -14,13 +14,16 @@ from t2t_revival.data.vocabulary.text_encoder import SUBWORDS, TextEncoder
 __all__ = ["TextEncoder", "Vocabularies", "copy_name", "open_vocabulary"]
 
 
-def open_vocabulary(path: str | Path) -> TextEncoder:
+def open_vocabulary(path: str | Path, content: bytes | None = None) -> TextEncoder:
     """Opens a vocabulary file: T2T's if its name ends in ".subwords" or ".subwords.en", else SentencePiece's.
+
+    `content` is that of the file; `None` reads it.
 
     Raises:
         T2TError: the file is missing or corrupt.
     """
-    return SubwordVocabulary(path) if SUBWORDS in Path(path).suffixes[-2:] else Vocabulary(path)
+    kind = SubwordVocabulary if SUBWORDS in Path(path).suffixes[-2:] else Vocabulary
+    return kind(path, content)
 
 
 def copy_name(path: Path) -> str:

@@ -9,8 +9,7 @@ import keras_nlp
 import tensorflow as tf
 
 from t2t_revival.data.vocabulary.subwords_graph import until_eos
-from t2t_revival.data.vocabulary.text_encoder import PAD
-from t2t_revival.utils.keras_hooks import name_vocabulary, sentencepiece_of
+from t2t_revival.utils.keras_hooks import name_vocabulary
 from t2t_revival.utils.native_log import quiet
 
 
@@ -41,12 +40,3 @@ class SentencePieceGraph:
         for character, escaped in reversed(self._escapes):
             texts = tf.strings.regex_replace(texts, escaped, character)
         return texts
-
-    def pieces(self, ids: tf.Tensor) -> tf.Tensor:
-        """Returns the piece of each id: int32 [...] -> string [...]."""
-        return sentencepiece_of(self.resource).id_to_string(ids)
-
-    def tokens(self, pieces: tf.Tensor) -> tf.Tensor:
-        """Returns the id of each piece, PAD of a text that is none: string [...] -> int32 [...]."""
-        ids = sentencepiece_of(self.resource).string_to_id(pieces)
-        return tf.where(self.pieces(ids) == pieces, ids, PAD)

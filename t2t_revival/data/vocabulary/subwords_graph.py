@@ -44,11 +44,8 @@ class SubwordGraph:
         alphabet = {c for subtoken in subtokens for c in subtoken}.union(ESCAPE_CHARACTERS) - {"\n"}
         self._alphabet = sorted(map(ord, alphabet))
 
-    def encode(self, texts: tf.Tensor, is_open: tf.Tensor | None = None) -> tf.RaggedTensor:
-        """Encodes lines: UTF-8 string [batch] -> int32 [batch, None].
-
-        The last run of lines that are open, bool [batch], has no end mark.
-        """
+    def encode(self, texts: tf.Tensor) -> tf.RaggedTensor:
+        """Encodes lines: UTF-8 string [batch] -> int32 [batch, None]."""
         codes = tf.strings.unicode_decode(texts, "UTF-8")  # [batch, None]
         line, code = codes.value_rowids(), codes.values  # both [characters]
         begins_run = _changes(line) | _changes(are_alphanumeric(code))  # bool [characters]
@@ -60,10 +57,7 @@ class SubwordGraph:
         ends_line = tf.reverse(_changes(tf.reverse(line, [0])), [0])
         kept = ~single_space | _changes(line) | ends_line
         words = tf.strings.reduce_join(escaped, axis=1)
-        ends = tf.constant(END)
-        if is_open is not None:
-            ends = tf.boolean_mask(tf.where(ends_line & tf.gather(is_open, line), "", END), kept)
-        words = tf.boolean_mask(words, kept) + ends
+        words = tf.boolean_mask(words, kept) + END
         ids = tf.cast(self._longest_match.tokenize(words), tf.int32)  # [kept runs, None]
         lines = tf.RaggedTensor.from_value_rowids(ids, tf.boolean_mask(line, kept), tf.size(texts, tf.int64))
         return lines.merge_dims(1, 2)
@@ -79,14 +73,6 @@ class SubwordGraph:
         before = tf.concat([tf.zeros_like(after[:1]), after[:-1]], axis=0)
         words = tf.where(before & after & ~_changes(line), " " + words, words)
         return tf.strings.reduce_join(runs.with_values(words), axis=1)
-
-    def pieces(self, ids: tf.Tensor) -> tf.Tensor:
-        """Returns the subtoken of each id: int32 [...] -> string [...]."""
-        return tf.gather(tf.constant(self._subtokens), ids)
-
-    def tokens(self, pieces: tf.Tensor) -> tf.Tensor:
-        """Returns the id of each subtoken, PAD of a text that is none: string [...] -> int32 [...]."""
-        return tf.cast(tf.maximum(self.resource.lookup(pieces), PAD), tf.int32)
 
     def _escaped(self, code: tf.Tensor) -> tf.Tensor:
         """Escapes code points: int32 [characters] -> string [characters]."""

@@ -105,14 +105,6 @@ class TextEncoder(abc.ABC):
         """`decode` of each row as TensorFlow ops: int32 [batch, None] -> string [batch]."""
         return self._graph.decode(ids)
 
-    def pieces_in_graph(self, ids: tf.Tensor) -> tf.Tensor:
-        """`pieces` of ids as TensorFlow ops: int32 [...] -> string [...]."""
-        return self._graph.pieces(ids)
-
-    def tokens_in_graph(self, pieces: tf.Tensor) -> tf.Tensor:
-        """The ids of pieces as TensorFlow ops, PAD of a text that is none: string [...] -> int32 [...]."""
-        return self._graph.tokens(pieces)
-
 
 def read_vocabulary(path: Path) -> bytes:
     """Returns the content of a vocabulary file; raises T2TError if it is missing."""

@@ -3,8 +3,7 @@
 import keras
 import pytest
 
-from t2t_revival import DecodeHParams, HParams, T2TError, Transformer, Translation, Translator, registry
-from t2t_revival.decoding.markup import translation
+from t2t_revival import DecodeHParams, HParams, T2TError, Transformer, Translator, registry
 from t2t_revival.decoding.markup.plain import describe_faults
 
 
@@ -21,22 +20,6 @@ def translator(vocabulary, asked):
     hparams = HParams(num_hidden_layers=1, hidden_size=16, filter_size=16, num_heads=2, max_length=12)
     model = Transformer(hparams, vocabulary.size)
     return Translator(model, vocabulary, DecodeHParams.parse(f"extra_length=2,beam_size=2,{asked}"))
-
-
-def identity(model, pairs):
-    assert model.options.markup == ""
-    return [[(number, number) for number in range(len(source.split()))] for source, _ in pairs]
-
-
-@pytest.mark.slow
-def test_completed_lines_stay(vocabulary, monkeypatch):
-    monkeypatch.setattr(translation, "align", identity)
-    seen = {}
-    model, lines = translator(vocabulary, "markup=html"), ["the <b>dog</b>", "a <b>cat</b>"]
-    found = model.nbest(lines, on_outputs=seen.update)
-    assert [seen[0], seen[1]] == found
-    kept = {0: [Translation("<b>kept</b>", 1.0)], 1: found[1]}
-    assert model.nbest(lines, completed=kept) == [kept[0], kept[1]]
 
 
 def test_refusals(vocabulary):

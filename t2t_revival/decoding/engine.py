@@ -1,0 +1,233 @@
+"""Engines, which find, score and annotate the outputs of a model: their interface and their inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, Protocol
+
+import numpy as np
+
+from t2t_revival.checkpoints.directory import Checkpoint, restore_weights
+from t2t_revival.decoding.options import CTRANSLATE2, ENGINES, FLOAT32, MIXED_BFLOAT16, PRECISIONS, TENSORFLOW
+from t2t_revival.errors import T2TError
+
+if TYPE_CHECKING:
+    from t2t_revival.data.vocabulary import Vocabularies
+    from t2t_revival.decoding.alignment_heads import AlignmentHeads
+    from t2t_revival.decoding.options import DecodeHParams
+    from t2t_revival.decoding.phrases import Spelling
+    from t2t_revival.hparams import HParams
+    from t2t_revival.model import Transformer
+
+ALL = -1  # value of keep_top_k
+
+
+class SearchSettings(NamedTuple):
+    """Settings of a search.
+
+    In a graph they are scalars, or [batch, 1] with a value for each sentence: both broadcast with
+    [batch, beams].
+
+    Attributes:
+        beam_size: hypotheses kept per sentence, int32; 1 is greedy decoding.
+        alpha: exponent of the length penalty, float32; 0 means no penalty.
+        extra_length: maximum number of tokens that an output has more than its source, int32.
+        n: outputs returned per sentence, at most `beam_size`; int32.
+    """
+
+    beam_size: Any
+    alpha: Any
+    extra_length: Any
+    n: Any = 1
+
+
+class Draws(NamedTuple):
+    """Random numbers and settings of sampling.
+
+    The settings are scalars, or [batch, 1] with a value for each sentence.
+
+    Attributes:
+        uniforms: random numbers of [0, 1), float32 [batch, position, n].
+        temperature: divides the logits; the nearer to 0, the more often the most probable token is drawn.
+        keep_top_k: number of most probable tokens to draw from, int32; `ALL` draws from all.
+    """
+
+    uniforms: Any
+    temperature: Any
+    keep_top_k: Any
+
+
+class Inputs(NamedTuple):
+    """Arguments of a search.
+
+    Attributes:
+        ids: sources, int32 [batch, source]; each ends with EOS and is padded with 0. A row of padding only
+            has no outputs.
+        settings: of the search.
+        prefixes: beginnings of the outputs, int32 [batch, longest], without EOS, padded with 0; () forces
+            nothing. Scores count forced tokens like all others, and an output may also have `extra_length`
+            tokens more than its prefix. Not for trees.
+        draws: random numbers, if outputs are drawn and not searched for; else ().
+        tables: `LexicalTables`, if outputs must or must not have phrases; else (). `beam_size` is then at
+            least 2.
+    """
+
+    ids: Any
+    settings: SearchSettings
+    prefixes: Any = ()
+    draws: Any = ()
+    tables: Any = ()
+
+    @property
+    def has_prefixes(self) -> bool:
+        """True if beginnings of outputs are forced."""
+        return not isinstance(self.prefixes, tuple)
+
+
+class Annotations(NamedTuple):
+    """Details of the tokens of outputs.
+
+    Attributes:
+        log_probs: of each token, float32 [batch, target].
+        alternatives: the most probable tokens at each position, int32 [batch, target, k].
+        alternative_log_probs: theirs, float32 [batch, target, k].
+        attention: mean weights of the alignment heads, float32 [batch, target, source]; without heads,
+            [batch, 0, 0].
+    """
+
+    log_probs: Any
+    alternatives: Any
+    alternative_log_probs: Any
+    attention: Any
+
+
+@dataclass(frozen=True)
+class EngineConfig:
+    """The engine that decodes, and how it computes.
+
+    Attributes:
+        name: one of `ENGINES`; JAX decodes where that is TensorFlow and Keras's backend is JAX.
+        precision: one of `PRECISIONS`; `MIXED_BFLOAT16` too, for an export. In int8, weights are those that
+            the model has when the engine is opened.
+        parallel: number of batches that are decoded at the same time.
+        constant_weights: whether the model's weights will not change. Decoding is then faster, at the cost
+            of a second copy of the softmax matrix.
+
+    Raises:
+        T2TError: there is no such engine or precision, or fewer than one batch at once. CTranslate2 has
+            precisions of its own, and checks them.
+    """
+
+    name: str = TENSORFLOW
+    precision: str = FLOAT32
+    parallel: int = 1
+    constant_weights: bool = True
+
+    def __post_init__(self) -> None:
+        if self.name != CTRANSLATE2 and self.precision not in (*PRECISIONS, MIXED_BFLOAT16):
+            raise T2TError(f"precision={self.precision} must be {' or '.join(PRECISIONS)}")
+        if not (isinstance(self.parallel, int) and self.parallel >= 1):
+            raise T2TError(f"num_parallel_batches={self.parallel!r} must be an integer, at least 1")
+        if self.name not in ENGINES:
+            raise T2TError(f"engine={self.name} must be {' or '.join(ENGINES)}")
+
+
+class Engine(Protocol):
+    """An engine. What it cannot do it inherits from here: an error that says so.
+
+    Attributes:
+        description: the engine and the precision in which it computes, for people.
+        out_of_memory: the error of a batch that is too large.
+        unsupported: the message of what the engine cannot do, with a place for the name of that.
+        holds_to_trees: whether outputs are constrained to trees.
+    """
+
+    description: str
+    out_of_memory: ClassVar[type[Exception]] = MemoryError
+    unsupported: ClassVar[str] = "this engine does not support {}"
+    holds_to_trees: bool = False
+
+    @classmethod
+    def check(cls, options: DecodeHParams, config: EngineConfig) -> None:
+        """Checks, before a model is loaded, that the engine decodes with some options.
+
+        Raises:
+            T2TError: it does not support one of them.
+        """
+        return
+
+    @property
+    def model(self) -> Transformer:
+        """The model, if Keras computes it; else raises `T2TError`."""
+        raise T2TError("the model is not on TensorFlow: use --engine=tensorflow")
+
+    def load_weights(self, checkpoint: Checkpoint) -> None:
+        """Loads the weights of another checkpoint of the same training.
+
+        Raises:
+            T2TError: the checkpoint is corrupt, or of another model; or the engine's weights are constant.
+        """
+
+    def search(self, inputs: Inputs) -> tuple[Any, Any]:
+        """Decodes sentences; settings and arrays are those of Python and NumPy.
+
+        Returns:
+            Ids, int32 [batch, n, length], and scores, float32 [batch, n]; see `SearchGraph.search`.
+        """
+
+    @property
+    def spelling(self) -> Spelling:
+        """The spelling of phrases in `Inputs.tables`."""
+        self.refuse("constraints of outputs")
+
+    def score(self, source_ids: Any, target_ids: Any) -> Any:
+        """Returns log-probabilities of given outputs, float [batch]; see `SearchGraph.score`."""
+        self.refuse("scores of given outputs")
+
+    def annotate(self, source_ids: Any, target_ids: Any, heads: AlignmentHeads | None = None) -> Annotations:
+        """Annotates given outputs; see `SearchGraph.annotate`."""
+        self.refuse("details of outputs")
+
+    def attend(self, source_ids: Any, target_ids: Any) -> Any:
+        """Returns the mean attention of all heads of the last layer, float32 [batch, target, source]."""
+        self.refuse("coverage_penalty")
+
+    def refuse(self, what: str) -> NoReturn:
+        """Raises the error that the engine cannot do something."""
+        raise T2TError(self.unsupported.format(what))
+
+
+def draws_of_lines(
+    seed: int, lines: Sequence[int], positions: int, n: int, temperature: float, keep_top_k: int = ALL
+) -> Draws:
+    """Returns random numbers for n samples of each line.
+
+    Args:
+        seed: at least 0.
+        lines: a number for each line, at least 0. Its samples depend on it, on the seed, on n and on the
+            sentence, but not on the other lines.
+        positions: maximum length of the outputs.
+        n: samples of a line.
+        temperature: see `Draws`.
+        keep_top_k: see `Draws`.
+    """
+    uniforms = [np.random.default_rng((seed, line)).random((positions, n), np.float32) for line in lines]
+    return Draws(np.stack(uniforms), np.float32(temperature), np.int32(keep_top_k))
+
+
+def load_transformer(
+    checkpoint: Path, hparams: HParams, vocabularies: Vocabularies, dtype: str = FLOAT32
+) -> Transformer:
+    """Loads the model of a checkpoint with Keras.
+
+    Raises:
+        T2TError: the checkpoint is corrupt, or of another model.
+    """
+    from t2t_revival.model import Transformer
+
+    target_size = vocabularies.target_size
+    model = Transformer(hparams, vocabularies.inputs.size, target_vocab_size=target_size, dtype=dtype)
+    restore_weights(model, checkpoint)
+    return model

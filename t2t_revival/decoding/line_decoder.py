@@ -1,0 +1,134 @@
+"""`LineDecoder`: batches of a model's inputs to outputs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from t2t_revival.decoding.constrained_lines import ConstrainedLines, Hypotheses
+from t2t_revival.decoding.engine import Engine, Inputs, SearchSettings, draws_of_lines
+from t2t_revival.decoding.lexical_constraints import LineConstraints
+from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.outputs import Translation
+from t2t_revival.decoding.postprocessor import Decoded, Postprocessor
+from t2t_revival.decoding.preprocessor import pad
+from t2t_revival.decoding.term_check import TermCheck
+from t2t_revival.utils.blank import is_blank
+
+Search = Callable[[np.ndarray, list[int], int, Any], tuple[list[list[list[int]]], list[list[float]]]]
+
+
+class EncodedLines(NamedTuple):
+    """The model's inputs in a call.
+
+    Attributes:
+        texts: lines or sentences, with their tags.
+        ids: theirs, EOS included.
+        prefixes: ids of forced beginnings; `None` if there are none.
+        first_number: of the first input, as a seed of its samples.
+        cut: indices of those that were too long.
+    """
+
+    texts: list[str]
+    ids: list[list[int]]
+    prefixes: list[list[int]] | None
+    first_number: int
+    cut: Collection[int]
+
+
+@dataclass(frozen=True)
+class LineDecoder:
+    """Decodes batches of inputs.
+
+    Attributes:
+        inputs: of a call.
+        constrained: those with constraints.
+        search: returns ids, [batch, n, length], and scores, [batch, n], of rows of ids, their numbers, n, and
+            rows of prefixes, or ().
+        postprocessor: makes outputs of ids.
+        n: number of outputs.
+        check: of terms.
+        aligning: makes outputs with their word alignment; `None` if no terms are checked.
+    """
+
+    inputs: EncodedLines
+    constrained: ConstrainedLines
+    search: Search
+    postprocessor: Postprocessor
+    n: int
+    check: TermCheck
+    aligning: Postprocessor | None
+
+    def __call__(self, batch: list[int]) -> list[list[Translation]]:
+        """Returns the outputs of some inputs, given by index."""
+        outputs = {index: [Translation("", 0.0)] for index in batch}
+        indices = [index for index in batch if not is_blank(self.inputs.texts[index])]
+        found: list[Hypotheses] = []
+        if any(index not in self.constrained for index in indices):
+            found += self._free(indices)
+        found += self.constrained.search(indices, self._candidates)
+        outputs |= self._finished(found, self.postprocessor)
+        if self.aligning:
+            outputs |= self._checked(found, self.aligning)
+        for index in outputs.keys() & self.inputs.cut:
+            outputs[index] = [replace(one, truncated=True) for one in outputs[index]]
+        return [self.constrained.mark(*each) for each in outputs.items()]
+
+    @property
+    def _candidates(self) -> int:
+        return self.postprocessor.options.candidates_of(self.n)
+
+    def _free(self, indices: list[int]) -> Iterable[Hypotheses]:
+        """Returns what the search finds of inputs without their constraints."""
+        ids, prefixes, first = self.inputs.ids, self.inputs.prefixes, self.inputs.first_number
+        rows = pad([ids[index] for index in indices])
+        prefix_rows = pad([prefixes[index] for index in indices]) if prefixes else ()
+        numbers = [first + index for index in indices]
+        return zip(indices, *self.search(rows, numbers, self._candidates, prefix_rows), strict=True)
+
+    def _finished(
+        self, found: Iterable[Hypotheses], postprocessor: Postprocessor
+    ) -> dict[int, list[Translation]]:
+        decoded = {
+            index: Decoded(self.inputs.texts[index], self.inputs.ids[index], ids, scores)
+            for index, ids, scores in found
+        }
+        return dict(zip(decoded, postprocessor.outputs(decoded.values(), self.n), strict=True))
+
+    def _checked(self, found: Iterable[Hypotheses], aligning: Postprocessor) -> dict[int, list[Translation]]:
+        """Returns the outputs of the lines with terms."""
+
+        def forced(constraints: Mapping[int, LineConstraints]) -> dict[int, list[Translation]]:
+            again = self.constrained.again(constraints, self.inputs.texts, self._candidates)
+            return self._finished(again, aligning)
+
+        checked = self.check(
+            self._finished((one for one in found if one[0] in self.check.lines), aligning),
+            lambda indices: self._finished(self._free(indices), aligning),
+            forced,
+        )
+        if aligning.options.details:
+            return {**checked}
+        return {index: [replace(one, details=None) for one in outputs] for index, outputs in checked.items()}
+
+
+def search_of(engine: Engine, options: DecodeHParams) -> Search:
+    """Returns the search of an engine, or its sampler where the options ask for samples."""
+
+    def search(
+        rows: np.ndarray, numbers: list[int], n: int, prefixes: Any
+    ) -> tuple[list[list[list[int]]], list[list[float]]]:
+        draws: Any = ()
+        beam_size = n if options.samples else options.candidates_of(options.beam_size)
+        if options.samples:
+            longest = max(rows.shape[1], 1 + np.shape(prefixes)[-1]) + options.extra_length
+            sampling = options.sampling_temp, options.sampling_keep_top_k
+            draws = draws_of_lines(options.random_seed, numbers, longest, n, *sampling)
+        settings = SearchSettings(beam_size, options.alpha, options.extra_length, n)
+        ids, scores = engine.search(Inputs(rows, settings, prefixes, draws))
+        return np.asarray(ids).tolist(), np.asarray(scores).tolist()
+
+    return search

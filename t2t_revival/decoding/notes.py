@@ -1,0 +1,61 @@
+"""Lines for people about what is decoded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from t2t_revival.decoding.lexical_constraints import LineConstraints
+    from t2t_revival.decoding.outputs import Translation
+
+OnNote = Callable[[str], None]
+UNCHECKED = "nobody checks that terms translate their words of the source: "
+NO_HEADS = "the model has no alignment heads; t2t-align --choose_heads chooses some"
+OF_ENSEMBLE = "an ensemble has no word alignment"
+OF_EXPORT = "exported models do not; t2t-decoder does"
+NO_WORDS = "scripts without spaces have no words to align"
+
+
+def ignore_note(note: str) -> None:
+    """The `on_note` of a caller who wants no lines."""
+
+
+def note_repaired(repaired: int, total: int, on_note: OnNote) -> None:
+    """Notes how many outputs were not what the problem asks for and were repaired, if any."""
+    if repaired:
+        on_note(f"{repaired:,} of {total:,} outputs were malformed and have been repaired")
+
+
+def note_unmet(line: str, output: Translation, on_note: OnNote) -> None:
+    """Notes the phrases that a line's output lacks or should not have, if any."""
+    if output.missing:
+        is_blank = not output.text and output.score == 0
+        why = "blank, so that its output lacks" if is_blank else "no room for"
+        way_out = "" if is_blank else ": give a larger extra_length or max_length_ratio"
+        on_note(f"warning: {line}: {why} {_quoted(output.missing)}{way_out}")
+    if output.present:
+        on_note(f"warning: {line}: could not avoid {_quoted(output.present)}")
+
+
+def note_unaligned(line: str, output: Translation, on_note: OnNote) -> None:
+    """Notes the terms that a line's output does not have for their words of the source, if any."""
+    for source, phrase in output.unaligned:
+        on_note(f"warning: {line}: {phrase!r} is in the output, but seems not to translate {source!r}")
+
+
+def unchecked(constraints: Iterable[LineConstraints | None], why: str) -> str:
+    """Describes for people that terms of lines are not checked; empty if all are, or there are none.
+
+    Args:
+        constraints: of all lines.
+        why: none can be checked; empty if they are checked.
+    """
+    terms = [term for one in constraints if one for term in one.terms]
+    if not why and not all(term.has_words for term in terms):
+        why = NO_WORDS
+    return UNCHECKED + why if terms and why else ""
+
+
+def _quoted(phrases: Sequence[str]) -> str:
+    return ", ".join(map(repr, phrases))

@@ -1,1 +1,0 @@
-"""Phrases that outputs must have or must not have, as TensorFlow ops: from strings to constrained outputs."""
