@@ -21,9 +21,9 @@ from functools import partial
 from pathlib import Path
 
 from t2t_revival.data import cleaning
-from t2t_revival.data.adapters import Aligned, Kept
-from t2t_revival.data.base_source import DEV, TEST, TRAIN, Rows
+from t2t_revival.data.base_source import DEV, TEST, TRAIN
 from t2t_revival.data.config import DataSpec
+from t2t_revival.data.corpus_rows import CorpusRows
 from t2t_revival.data.generation_folder import read_plan
 from t2t_revival.data.metadata import (
     Metadata,
@@ -169,15 +169,15 @@ class CorpusGeneration:
             + REMEDY
         )
 
-    def rows(self) -> Rows:
+    def rows(self) -> CorpusRows:
         """Returns the rows of the corpus, before cleaning and without alignments."""
-        return self.corpus.rows(self.source)
+        return CorpusRows(self.source, swapped=self.corpus.swapped, tag=self.corpus.tag)
 
-    def kept_rows(self) -> Rows:
+    def kept_rows(self) -> CorpusRows:
         """Returns the rows that are left after `apply_rules`, with alignments once they are written."""
-        aligned = self._alignments_file.exists()
-        rows = self.corpus.rows(Aligned(self.source, self._alignments_file)) if aligned else self.rows()
-        return Kept(rows, self._rules_file) if self.plan.clean else rows
+        alignments = self._alignments_file if self._alignments_file.exists() else None
+        rules = self._rules_file if self.plan.clean else None
+        return dataclasses.replace(self.rows(), alignments=alignments, rules=rules)
 
     def begin(self, vocabularies: Sequence[TextEncoder]) -> None:
         """Writes the plan, with the vocabularies, unless it is written."""
@@ -303,7 +303,9 @@ class CorpusGeneration:
         """Adds the counts of all shards to a plan without counts, and writes it as the metadata."""
         plan = self.plan
         if self._rules_file.exists():
-            cleaning.write_sample(self.rows(), self._rules_file, cleaned_path(self._data_dir, self._name))
+            cleaning.write_sample(
+                self.rows().rows, self._rules_file, cleaned_path(self._data_dir, self._name)
+            )
         if plan.splits:
             return
         splits = dict.fromkeys(plan.pairs, SplitCounts())

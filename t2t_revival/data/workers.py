@@ -26,9 +26,9 @@ from types import FrameType
 from typing import Any, Protocol
 
 from t2t_revival import registration
-from t2t_revival.data.adapters import origin
-from t2t_revival.data.base_source import TRAIN, Rows
+from t2t_revival.data.base_source import TRAIN
 from t2t_revival.data.cleaning import has_empty_side
+from t2t_revival.data.corpus_rows import CorpusRows
 from t2t_revival.data.example_format import encode_example
 from t2t_revival.data.metadata import SplitCounts
 from t2t_revival.data.records import shard_name, write_shard
@@ -97,7 +97,7 @@ class ShardMaker:
         vocabulary_files: of both sides, or of each.
     """
 
-    rows: Rows
+    rows: CorpusRows
     vocabulary_files: Sequence[Path]
 
     @cached_property
@@ -173,7 +173,7 @@ class PackedMaker:
     @classmethod
     def of(cls, maker: ShardMaker) -> PackedMaker:
         """Pickles a maker; raises T2TError if that is impossible, for example because of an open file."""
-        source = type(origin(maker.rows))
+        source = type(maker.rows.source)
         module = source.__module__
         try:
             content = pickle.dumps(maker)
