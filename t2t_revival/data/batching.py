@@ -13,12 +13,19 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from t2t_revival.data.buckets import bucket_batch_sizes, bucket_boundaries
-from t2t_revival.data.examples import Block, Pairs, Side, parse, parse_alignments, parse_weights
-from t2t_revival.data.iterator_state import IteratorState, batching_key, resume_from
+from t2t_revival.data.examples import (
+    Block,
+    Pairs,
+    Side,
+    alignment_shares,
+    parse,
+    parse_alignments,
+    parse_weights,
+)
+from t2t_revival.data.iterator_state import IteratorState, resume_from
 from t2t_revival.data.mixing import Mixing, weights
 from t2t_revival.data.records import SplitData
 from t2t_revival.data.subword_dropout import pair_keys, sample
-from t2t_revival.data.token_alignment import alignment_shares
 from t2t_revival.data.vocabulary.splits import Splits
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams.hparams import HParams
@@ -106,14 +113,14 @@ class TrainingBatches:
         self._accumulate = accumulate
         self._seed = seed
         self._pad_to_bucket = pad_to_bucket
-        self._batching_key = batching_key(
-            hparams,
-            seed=seed,
-            shards=len(self._shards),
-            chunk=chunk,
-            replicas=replicas,
-            num_buckets=num_buckets,
-            mixture=weights(data.corpora),
+        mixture = weights(data.corpora)
+        self._batching_key = (
+            f"seed={seed} shards={len(self._shards)} chunk={chunk} replicas={replicas} "
+            f"batch_size={hparams.batch_size} max_length={hparams.max_length} "
+            f"min_length_bucket={hparams.min_length_bucket} "
+            f"length_bucket_step={hparams.length_bucket_step} num_buckets={num_buckets} "
+            f"subword_dropout={hparams.subword_dropout} subword_dropout_side={hparams.subword_dropout_side}"
+            + (f" mixture={mixture}" if mixture else "")
         )
         self._mixing = Mixing(data.corpora, seed, chunk)
         self._start, self.note = resume_from(start, self._batching_key)

@@ -26,6 +26,7 @@ from t2t_revival.data.config import DataSpec
 from t2t_revival.data.corpus_rows import CorpusRows
 from t2t_revival.data.generation_folder import read_plan
 from t2t_revival.data.metadata import (
+    REMEDY,
     Metadata,
     SplitCounts,
     cleaned_path,
@@ -34,7 +35,6 @@ from t2t_revival.data.metadata import (
     unfinished_dir,
 )
 from t2t_revival.data.mixture import Corpus
-from t2t_revival.data.origin_check import REMEDY, check_origins
 from t2t_revival.data.records import fault, remove_temporary
 from t2t_revival.data.statistical_alignment import align_corpus, check_installed
 from t2t_revival.data.vocabulary import TextEncoder
@@ -91,6 +91,8 @@ class CorpusGeneration:
         self.languages = languages[::-1] if corpus.swapped else languages
         self._name = corpus.files_name(spec.name)
         self._folders = Folders(data_dir, unfinished_dir(data_dir, self._name))
+        work = self._folders.work.absolute()  # the same for workers on other machines
+        self._rules_file, self._alignments_file = work / "train.rules", work / "train.align"
         self._plan = plan
 
     @property
@@ -114,7 +116,7 @@ class CorpusGeneration:
         if self.source_name != self._plan.source:
             self.source.check()
         self._spec.config.check(self._data_dir, self._plan, self.source_name)
-        if note := check_origins(self._data_dir, self._plan, lambda: self.source):
+        if note := self._plan.check_origins(self._data_dir, lambda: self.source):
             self._progress(note, 0, 0)
 
     def is_complete(self) -> bool:
@@ -207,10 +209,6 @@ class CorpusGeneration:
         with suppress(OSError):  # missing or not empty
             self._tmp_dir.rmdir()
 
-    @property
-    def _rules_file(self) -> Path:
-        return self._folders.work.absolute() / "train.rules"  # the same for workers on other machines
-
     def apply_rules(self) -> None:
         """Finds the pairs of train that cleaning drops, if it is asked for and not done.
 
@@ -222,10 +220,6 @@ class CorpusGeneration:
             pairs, on_pairs = self.plan.pairs[TRAIN], partial(self._progress, "pairs")
             on_pairs(0, pairs)
             cleaning.apply_rules(self.source, pairs, self._rules_file, on_pairs)
-
-    @property
-    def _alignments_file(self) -> Path:
-        return self._folders.work.absolute() / "train.align"
 
     def write_alignments(self) -> None:
         """Writes the alignments of the source, or else eflomal's, if they are asked for and not written."""

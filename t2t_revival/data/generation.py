@@ -147,11 +147,12 @@ def as_before(spec: DataSpec, plan: Metadata) -> DataSpec:
     """Returns the spec of data that is made as other was, where it says nothing else."""
     config = spec.config
     separate = config.separate_vocabularies
-    return spec.configured(
+    config = config.replace(
         data_source=config.data_source or plan.source,
         clean=plan.clean if config.clean is None else config.clean,
         separate_vocabularies=len(plan.vocabularies) > 1 if separate is None else separate,
     )
+    return dataclasses.replace(spec, config=config)
 
 
 def _checked_or_removed(
