@@ -30,8 +30,6 @@ from t2t_revival.errors import T2TError
 from t2t_revival.utils.files import atomic_write
 
 if TYPE_CHECKING:
-    import tensorflow as tf
-
     from t2t_revival.data.vocabulary.subwords_graph import SubwordGraph
 
 UNSAVED = Path("unsaved.subwords")  # the path of a vocabulary in memory
@@ -202,14 +200,10 @@ class SubwordVocabulary(TextEncoder):
         return merge_splits(pieces, range(self.size))  # frequent subtokens come first
 
     @cached_property
-    def _graph(self) -> SubwordGraph:
+    def graph(self) -> SubwordGraph:
         from t2t_revival.data.vocabulary.subwords_graph import SubwordGraph
 
         return SubwordGraph(self.subtokens)
-
-    def encode_in_graph(self, texts: tf.Tensor, is_open: tf.Tensor | None = None) -> tf.RaggedTensor:
-        """Encodes texts as `TextEncoder` does; the last run of open ones, bool [batch], may go on."""
-        return self._graph.encode(texts, is_open)
 
     def _encode_run(self, run: str) -> list[int]:
         subtokens = longest_match(escape(run, self.alphabet), self._ids, self._max_length)

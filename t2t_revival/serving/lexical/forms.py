@@ -109,13 +109,13 @@ class GraphSpelling:
         ids = forms.ids[:, 0]
         unknown = self._vocabulary.unknown or PAD
         known = ~tf.reduce_any((ids == EOS) | ((ids == unknown) & (ids != PAD)), axis=1)
-        texts = self._vocabulary.decode_in_graph(tf.RaggedTensor.from_tensor(ids))
+        texts = self._vocabulary.graph.decode(tf.RaggedTensor.from_tensor(ids))
         return (phrases == "") | (known & (texts == phrases))
 
     def lattices(self, forms: Forms) -> Forms:
         """Returns forms with all ways to write them in tokens of the vocabulary; see `phrases.Lattice`."""
         vocabulary, shape = self._vocabulary, tf.shape(forms.ids)
-        pieces = tf.where(forms.ids == PAD, "", vocabulary.pieces_in_graph(forms.ids))
+        pieces = tf.where(forms.ids == PAD, "", vocabulary.graph.pieces(forms.ids))
         texts = tf.reshape(tf.strings.reduce_join(pieces, axis=2), [-1])  # [phrases * forms]
         lengths = tf.strings.length(texts, unit="UTF8_CHAR")
         longest = tf.reduce_max(lengths)
@@ -126,7 +126,7 @@ class GraphSpelling:
         place, width = (tf.where(fits, x, 0) for x in (starts, widths))
         every = tf.broadcast_to(texts[:, None], tf.shape(fits))
         flat = [tf.reshape(x, [-1]) for x in (every, place, width)]
-        tokens = vocabulary.tokens_in_graph(tf.strings.substr(*flat, unit="UTF8_CHAR"))
+        tokens = vocabulary.graph.tokens(tf.strings.substr(*flat, unit="UTF8_CHAR"))
         tokens = tf.reshape(tokens, tf.shape(fits))
         places, exist = first_true(fits & (tokens != PAD))
         found = [tf.gather(x, places, batch_dims=1) for x in (place, tokens, place + width)]
@@ -145,7 +145,7 @@ class GraphSpelling:
         at_start = tf.stack([tf.where(unspaced, ANYWHERE, AT_START), tf.zeros_like(after)], axis=1)
         no = tf.zeros_like(exists)
         after = tf.broadcast_to(after[:, None], tf.shape(exists))
-        ids = _ids(self._vocabulary.encode_in_graph, both, exists)
+        ids = _ids(self._vocabulary.graph.encode, both, exists)
         return linear(ids, at_start, no, after, no)
 
     def _subword_forms(self, phrases: Any, vocabulary: SubwordVocabulary) -> Forms:
@@ -165,7 +165,7 @@ class GraphSpelling:
         after_run, open_end = (
             tf.broadcast_to(x[:, None], tf.shape(exists)) for x in (~are_unspaced(first), are_unspaced(last))
         )
-        encode = partial(vocabulary.encode_in_graph, is_open=tf.reshape(open_end, [-1]))
+        encode = partial(vocabulary.graph.encode, is_open=tf.reshape(open_end, [-1]))
         return linear(_ids(encode, every, exists), at_start_, after_run, after, open_end)
 
 

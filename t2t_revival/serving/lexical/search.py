@@ -204,7 +204,7 @@ class PhraseSearch:
         return _with_dimensions(new, shape[0])
 
     def _decode(self, ids: Any) -> Any:
-        return self._vocabulary.decode_in_graph(tf.RaggedTensor.from_tensor(ids))
+        return self._vocabulary.graph.decode(tf.RaggedTensor.from_tensor(ids))
 
 
 def _kept(tables: LineTables, is_first: Any, equal: Any, rooms: Any, phrases: Any) -> Any:
