@@ -35,7 +35,7 @@ from t2t_revival.data.metadata import (
     unfinished_dir,
 )
 from t2t_revival.data.mixture import Corpus
-from t2t_revival.data.records import fault, remove_temporary
+from t2t_revival.data.records import fault
 from t2t_revival.data.statistical_alignment import align_corpus, check_installed
 from t2t_revival.data.vocabulary import TextEncoder
 from t2t_revival.data.vocabulary.text_encoder import fingerprint
@@ -135,7 +135,6 @@ class CorpusGeneration:
         Raises:
             T2TError: the source cannot be read, or has other pairs than the plan on the disk.
         """
-        remove_temporary(self._data_dir, self._name)
         source, config = self.source, self._spec.config
         if not self._plan and (note := source.download_note()):
             self._progress(note, 0, 0)

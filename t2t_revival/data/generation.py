@@ -23,10 +23,16 @@ from pathlib import Path
 from t2t_revival.data.base_source import DEV, SPLITS, TRAIN
 from t2t_revival.data.config import DataSpec
 from t2t_revival.data.corpus_generation import CorpusGeneration, OnProgress
-from t2t_revival.data.generation_folder import created, generation_lock, other_data, read_plan, remove_data
+from t2t_revival.data.generation_folder import (
+    created,
+    generation_lock,
+    other_data,
+    read_plan,
+    remove_data,
+    remove_temporary,
+)
 from t2t_revival.data.metadata import Metadata, SplitCounts, metadata_path, unfinished_dir
 from t2t_revival.data.mixture import SUFFIXES, Corpus, Mixture
-from t2t_revival.data.records import remove_temporary
 from t2t_revival.data.tags import symbol
 from t2t_revival.data.vocabulary import open_vocabulary
 from t2t_revival.data.vocabulary.extension import no_symbols

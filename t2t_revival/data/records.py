@@ -167,13 +167,6 @@ def _examples(file: BinaryIO, path: Path) -> Iterator[bytes]:
         begin += HEADER_BYTES + len(example) + CHECK.size
 
 
-def remove_temporary(data_dir: Path, name: str) -> None:
-    """Removes temporary files that an interrupted `atomic_write` has left behind."""
-    for pattern in (f".{name}-*.tmp", f".{name}.*.tmp", f".vocab.{name}.*.tmp"):
-        for path in data_dir.glob(pattern):
-            path.unlink(missing_ok=True)
-
-
 def _check(content: bytes) -> bytes:
     """Returns TFRecord's masked CRC-32C, in the file's byte order."""
     crc = google_crc32c.value(content)
