@@ -35,6 +35,7 @@ from statistics import median
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 from t2t_revival import HParams, T2TError, Text2TextProblem, registry
+from t2t_revival.data.batch_dataset import batch_dataset
 from t2t_revival.data.batching import TrainingBatches
 from t2t_revival.data.records import SplitData
 from t2t_revival.data.vocabulary.splits import Splits
@@ -100,7 +101,7 @@ def measure_reading(
     """Reads the dataset as `fit` does, with prefetching."""
     batches = TrainingBatches(data, hparams, seed=1, splits=splits)
     count, positions = 0, 0
-    elements = iter(batches.dataset())
+    elements = iter(batch_dataset(batches))
     next(elements)  # fills the buffers
     first = batches.tokens(1)
     began = time.perf_counter()

@@ -202,6 +202,7 @@ def measure_training(
 def buckets_seen(data_dir: Path, updates: int) -> tuple[int, int]:
     """Returns the number of buckets in the first updates of a training, and of all buckets."""
     from t2t_revival import registry
+    from t2t_revival.data.batch_dataset import batch_dataset
     from t2t_revival.data.batching import TrainingBatches, bucket_boundaries
 
     hparams = registry.hparams("tiny", SIZES)
@@ -210,7 +211,7 @@ def buckets_seen(data_dir: Path, updates: int) -> tuple[int, int]:
     bounds = bucket_boundaries(hparams.max_length, hparams.min_length_bucket, hparams.length_bucket_step)
     longest = (
         max(side.shape[1] for side in features.values())
-        for features, *_ in itertools.islice(batches.dataset(), updates)
+        for features, *_ in itertools.islice(batch_dataset(batches), updates)
     )
     return len({bisect.bisect_left(bounds, length) for length in longest}), len(bounds)
 
@@ -255,6 +256,7 @@ def measure_generation(folder: Path, pairs: int, on_message: OnMessage) -> bool:
 def measure_reading(data_dir: Path, on_message: OnMessage) -> bool:
     """Reads one and a half epochs of batches of `base`, and returns whether the bound holds."""
     from t2t_revival import registry
+    from t2t_revival.data.batch_dataset import batch_dataset
     from t2t_revival.data.batching import TrainingBatches
 
     data = registry.problem("translate_ende").open(data_dir)
@@ -263,7 +265,7 @@ def measure_reading(data_dir: Path, on_message: OnMessage) -> bool:
     before = resident(os.getpid())
     began = time.monotonic()
     with Watch(os.getpid()) as watch:
-        for number, _ in enumerate(batches.dataset(), 1):
+        for number, _ in enumerate(batch_dataset(batches), 1):
             watch.step = batches.tokens(number).examples
             if watch.step >= 1.5 * examples:
                 break

@@ -17,7 +17,6 @@ from t2t_revival.data.generation import generate, not_mixed, summed
 from t2t_revival.data.generation_folder import other_data
 from t2t_revival.data.metadata import Metadata, data_fingerprint, metadata_path, references_path
 from t2t_revival.data.mixture import SUFFIXES, Corpus, Mixture, is_mixture, parse
-from t2t_revival.data.origin_check import check_origins
 from t2t_revival.data.records import CorpusShards, SplitData, checked_paths, remake
 from t2t_revival.data.sources import Source, source
 from t2t_revival.data.vocabulary import TextEncoder, Vocabularies
@@ -492,7 +491,7 @@ class Data:
         for corpus in corpora:
             made = self.parts[corpus.name] if self.parts else self
             make_source = partial(problem.corpus_source, corpus, problem.config.tmp_dir)
-            notes.append(check_origins(self.folder, made.metadata, make_source))
+            notes.append(made.metadata.check_origins(self.folder, make_source))
         return [note for note in notes if note]
 
 

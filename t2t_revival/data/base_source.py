@@ -6,7 +6,7 @@ import abc
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.files import is_file_name
@@ -30,13 +30,6 @@ class Row(NamedTuple):
     target: str
     weight: float | None = None
     alignment: str | None = None
-
-
-class Rows(Protocol):
-    """A source, or an adapter of one: the rows of splits."""
-
-    def rows(self, split: str, start: int, stop: int) -> Iterator[Row]:
-        """Yields the rows of the pairs number `start` up to `stop` of a split."""
 
 
 def choices_for(source_lang: str, target_lang: str) -> str:

@@ -1,42 +1,45 @@
-"""Batches made in Python as a `tf.data.Dataset`."""
+"""The batches of a training as a `tf.data.Dataset`."""
 
 from __future__ import annotations
 
 import atexit
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import tensorflow as tf
 
-from t2t_revival.data.batching import Element
+from t2t_revival.data.batching import Element, TrainingBatches
 from t2t_revival.utils.host_memory import keep_freed_memory
 
+PREFETCH = 64  # batches made ahead, which bridge the pause while the next chunk is read
 
-def dataset_of(
-    elements: Callable[[], Iterator[Element]], aligned: bool = False, cardinality: int = -1
-) -> tf.data.Dataset:
-    """Wraps elements of inputs int32 [n, s], targets int32 [n, t] and weights, float32 [n] or [1].
 
-    Args:
-        elements: makes an iterator over them.
-        aligned: whether they have word alignments too, float32 [n, t, s].
-        cardinality: their number; -1 if they are endless.
+def batch_dataset(batches: TrainingBatches) -> tf.data.Dataset:
+    """Returns the endless batches of a training, as `TrainingBatches.elements` has them.
+
+    Returns:
+        Elements ({"inputs": int32 [n, s], "targets": int32 [n, t]}, labels int32 [n, t], weights
+        float32 [n, t]); where batches are aligned, the inputs have "alignments" too, float32 [n, t, s]. The
+        labels are the targets; their weights are 0 at padding.
+
+    Raises:
+        tf.errors.OpError: during iteration; the original exception is in `batches.error`.
     """
     ids = tf.TensorSpec([None, None], tf.int32)
     signature = [ids, ids, tf.TensorSpec([None], tf.float32)]
-    if aligned:
+    if batches.aligned:
         signature.append(tf.TensorSpec([None, None, None], tf.float32))
 
     def begin() -> Iterator[Element]:
         keep_freed_memory()  # which TensorFlow has just turned off
-        return _until_exit(elements())
+        return _until_exit(batches.elements())
 
     data = tf.data.Dataset.from_generator(begin, output_signature=tuple(signature))
     options = tf.data.Options()
     options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
-    data = data.apply(tf.data.experimental.assert_cardinality(cardinality))
-    return data.map(_with_weights).with_options(options)
+    data = data.apply(tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY))
+    return data.map(_with_weights).with_options(options).prefetch(PREFETCH)
 
 
 def _until_exit(elements: Iterator[Element]) -> Iterator[Element]:

@@ -8,27 +8,30 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from t2t_revival.data.buckets import bucket_batch_sizes, bucket_boundaries
-from t2t_revival.data.examples import Block, Pairs, Side, parse, parse_alignments, parse_weights
-from t2t_revival.data.iterator_state import IteratorState, batching_key, resume_from
+from t2t_revival.data.examples import (
+    Block,
+    Pairs,
+    Side,
+    alignment_shares,
+    parse,
+    parse_alignments,
+    parse_weights,
+)
+from t2t_revival.data.iterator_state import IteratorState, resume_from
 from t2t_revival.data.mixing import Mixing, weights
 from t2t_revival.data.records import SplitData
 from t2t_revival.data.subword_dropout import pair_keys, sample
-from t2t_revival.data.token_alignment import alignment_shares
 from t2t_revival.data.vocabulary.splits import Splits
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams.hparams import HParams
 
-if TYPE_CHECKING:
-    import tensorflow as tf
-
 Element: TypeAlias = tuple[np.ndarray, ...]  # inputs, targets, weights of rows or of all; alignments
 CHUNK = 2**19  # examples held and shuffled together
-PREFETCH = 64  # batches made ahead, which bridge the pause while the next chunk is read
 HISTORY = 4096  # produced batches whose state is kept
 BEGINNING = IteratorState()
 EQUAL_WEIGHTS = np.ones(1, np.float32)
@@ -66,6 +69,7 @@ class TrainingBatches:
         num_buckets: at most so many buckets of lengths; with 0, T2T's.
 
     Attributes:
+        aligned: whether batches have word alignments.
         error: the original exception that ended the stream; TensorFlow raises only a copy of its text.
         note: one line for the user on why examples are repeated; `None` if they are not.
 
@@ -95,8 +99,8 @@ class TrainingBatches:
         self.error: Exception | None = None
         self._hparams, self._splits = hparams, splits
         self._data, self._shards = data, sorted(data.paths)
-        self._aligned = bool(hparams.guided_alignment_weight)
-        if self._aligned and not data.aligned:
+        self.aligned = bool(hparams.guided_alignment_weight)
+        if self.aligned and not data.aligned:
             raise T2TError(
                 "hparams: guided_alignment_weight needs word alignments, which the data in "
                 f"{self._shards[0].parent} lacks: make it in another --data_dir, with --make_alignments"
@@ -109,37 +113,18 @@ class TrainingBatches:
         self._accumulate = accumulate
         self._seed = seed
         self._pad_to_bucket = pad_to_bucket
-        self._batching_key = batching_key(
-            hparams,
-            seed=seed,
-            shards=len(self._shards),
-            chunk=chunk,
-            replicas=replicas,
-            num_buckets=num_buckets,
-            mixture=weights(data.corpora),
+        mixture = weights(data.corpora)
+        self._batching_key = (
+            f"seed={seed} shards={len(self._shards)} chunk={chunk} replicas={replicas} "
+            f"batch_size={hparams.batch_size} max_length={hparams.max_length} "
+            f"min_length_bucket={hparams.min_length_bucket} "
+            f"length_bucket_step={hparams.length_bucket_step} num_buckets={num_buckets} "
+            f"subword_dropout={hparams.subword_dropout} subword_dropout_side={hparams.subword_dropout_side}"
+            + (f" mixture={mixture}" if mixture else "")
         )
         self._mixing = Mixing(data.corpora, seed, chunk)
         self._start, self.note = resume_from(start, self._batching_key)
         self._history: dict[int, tuple[IteratorState, ExampleCounts]] = {0: (self._start, ExampleCounts())}
-
-    def dataset(self) -> tf.data.Dataset:
-        """Returns endless batches of n examples with s source and t target positions, padded with 0.
-
-        Returns:
-            Elements ({"inputs": int32 [n, s], "targets": int32 [n, t]}, labels int32 [n, t], weights
-            float32 [n, t]); with `guided_alignment_weight`, the inputs have "alignments" too, float32
-            [n, t, s], see `alignment_shares`. The labels are the targets. A weight is accumulate / T at the
-            T non-pad target positions of the micro-batches of one update, so that a loss summed over each
-            global batch and averaged over these micro-batches is the mean per target token. Where examples
-            have weights, it is multiplied by these.
-
-        Raises:
-            tf.errors.OpError: during iteration; the original exception is in `error`, a T2TError if a shard
-                is missing or corrupt or if no example is short enough.
-        """
-        from t2t_revival.data.batch_dataset import dataset_of  # imports TensorFlow
-
-        return dataset_of(self.elements, self._aligned, cardinality=-1).prefetch(PREFETCH)
 
     def position(self, batches_consumed: int) -> IteratorState:
         """Returns the state after that many micro-batches, counted from `start`.
@@ -166,10 +151,16 @@ class TrainingBatches:
             raise ValueError(f"batch {batches_consumed} is not yet produced, or too long ago") from None
 
     def elements(self) -> Iterator[Element]:
-        """Yields the batches of `dataset` as arrays, without TensorFlow.
+        """Yields endless batches of n examples with s source and t target positions, padded with 0.
 
         Each is inputs int32 [n, s], targets int32 [n, t], and the weight of the target tokens of each row or
-        of all, float32 [n] or [1]; with `guided_alignment_weight`, also alignments, float32 [n, t, s].
+        of all, float32 [n] or [1]; with `guided_alignment_weight`, also alignments, float32 [n, t, s], see
+        `alignment_shares`. A weight is accumulate / T for the T target tokens of the micro-batches of one
+        update, so that a loss summed over each global batch and averaged over these micro-batches is the mean
+        per target token. Where examples have weights, it is multiplied by these.
+
+        Raises:
+            T2TError: a shard is missing or corrupt, or no example is short enough.
         """
         try:
             batches = self._batches()
@@ -218,7 +209,7 @@ class TrainingBatches:
             keys = pair_keys(records, self._shards, self._seed)
             pairs = sample(pairs, keys, self._splits, self._hparams)
         weights = parse_weights(records) if self._data.weighted else None
-        alignments = parse_alignments(records) if self._aligned else None
+        alignments = parse_alignments(records) if self.aligned else None
         records.clear()
         batches = self._make_batches(pairs, _generator(self._seed, epoch, chunk + 1))
         for batch in range(skip, len(batches)):

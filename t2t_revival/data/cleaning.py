@@ -11,13 +11,13 @@ import math
 import re
 import tempfile
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, NamedTuple
 
-from t2t_revival.data.base_source import TRAIN, Row, Rows, Source
+from t2t_revival.data.base_source import TRAIN, Row, Source
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.files import atomic_write, writing
 
@@ -208,11 +208,11 @@ def _first_of_equals(hashes: np.ndarray, indices: np.ndarray) -> np.ndarray:
     return indices[np.unique(hashes[indices], return_index=True)[1]]
 
 
-def write_sample(source: Rows, rules: Path, file: Path) -> None:
+def write_sample(rows: Callable[[str, int, int], Iterator[Row]], rules: Path, file: Path) -> None:
     """Writes the first pairs that each rule drops, as lines RULE<TAB>SOURCE<TAB>TARGET.
 
     Args:
-        source: has the pairs.
+        rows: called with a split and a range; yields the rows of its pairs, see `Source.rows`.
         rules: what `apply_rules` has written.
         file: where the lines are written; sides are cut after `SAMPLE_LENGTH` characters.
 
@@ -225,7 +225,7 @@ def write_sample(source: Rows, rules: Path, file: Path) -> None:
         position = -1
         for _ in range(min(SAMPLES, numbers.count(number))):
             position = numbers.find(number, position + 1)
-            for row in source.rows(TRAIN, position, position + 1):
+            for row in rows(TRAIN, position, position + 1):
                 sides = (side[:SAMPLE_LENGTH].replace("\t", " ") for side in row[:2])
                 lines.append("\t".join((rule.name, *sides)) + "\n")
     with writing(file, FREE_SPACE), atomic_write(file) as content:

@@ -163,10 +163,6 @@ class DataSpec:
     references: Callable[[Source, str], Iterable[str]] | None = None
     overwrite: bool = False
 
-    def configured(self, **changes: Any) -> DataSpec:
-        """Returns the spec with some settings changed."""
-        return dataclasses.replace(self, config=self.config.replace(**changes))
-
 
 def _check_size(given: object) -> None:
     valid = isinstance(given, int) and not isinstance(given, bool)

@@ -21,11 +21,12 @@ from functools import partial
 from pathlib import Path
 
 from t2t_revival.data import cleaning
-from t2t_revival.data.adapters import Aligned, Kept
-from t2t_revival.data.base_source import DEV, TEST, TRAIN, Rows
+from t2t_revival.data.base_source import DEV, TEST, TRAIN
 from t2t_revival.data.config import DataSpec
+from t2t_revival.data.corpus_rows import CorpusRows
 from t2t_revival.data.generation_folder import read_plan
 from t2t_revival.data.metadata import (
+    REMEDY,
     Metadata,
     SplitCounts,
     cleaned_path,
@@ -34,8 +35,7 @@ from t2t_revival.data.metadata import (
     unfinished_dir,
 )
 from t2t_revival.data.mixture import Corpus
-from t2t_revival.data.origin_check import REMEDY, check_origins
-from t2t_revival.data.records import fault, remove_temporary
+from t2t_revival.data.records import fault
 from t2t_revival.data.statistical_alignment import align_corpus, check_installed
 from t2t_revival.data.vocabulary import TextEncoder
 from t2t_revival.data.vocabulary.text_encoder import fingerprint
@@ -91,6 +91,8 @@ class CorpusGeneration:
         self.languages = languages[::-1] if corpus.swapped else languages
         self._name = corpus.files_name(spec.name)
         self._folders = Folders(data_dir, unfinished_dir(data_dir, self._name))
+        work = self._folders.work.absolute()  # the same for workers on other machines
+        self._rules_file, self._alignments_file = work / "train.rules", work / "train.align"
         self._plan = plan
 
     @property
@@ -114,7 +116,7 @@ class CorpusGeneration:
         if self.source_name != self._plan.source:
             self.source.check()
         self._spec.config.check(self._data_dir, self._plan, self.source_name)
-        if note := check_origins(self._data_dir, self._plan, lambda: self.source):
+        if note := self._plan.check_origins(self._data_dir, lambda: self.source):
             self._progress(note, 0, 0)
 
     def is_complete(self) -> bool:
@@ -133,7 +135,6 @@ class CorpusGeneration:
         Raises:
             T2TError: the source cannot be read, or has other pairs than the plan on the disk.
         """
-        remove_temporary(self._data_dir, self._name)
         source, config = self.source, self._spec.config
         if not self._plan and (note := source.download_note()):
             self._progress(note, 0, 0)
@@ -169,15 +170,15 @@ class CorpusGeneration:
             + REMEDY
         )
 
-    def rows(self) -> Rows:
+    def rows(self) -> CorpusRows:
         """Returns the rows of the corpus, before cleaning and without alignments."""
-        return self.corpus.rows(self.source)
+        return CorpusRows(self.source, swapped=self.corpus.swapped, tag=self.corpus.tag)
 
-    def kept_rows(self) -> Rows:
+    def kept_rows(self) -> CorpusRows:
         """Returns the rows that are left after `apply_rules`, with alignments once they are written."""
-        aligned = self._alignments_file.exists()
-        rows = self.corpus.rows(Aligned(self.source, self._alignments_file)) if aligned else self.rows()
-        return Kept(rows, self._rules_file) if self.plan.clean else rows
+        alignments = self._alignments_file if self._alignments_file.exists() else None
+        rules = self._rules_file if self.plan.clean else None
+        return dataclasses.replace(self.rows(), alignments=alignments, rules=rules)
 
     def begin(self, vocabularies: Sequence[TextEncoder]) -> None:
         """Writes the plan, with the vocabularies, unless it is written."""
@@ -207,10 +208,6 @@ class CorpusGeneration:
         with suppress(OSError):  # missing or not empty
             self._tmp_dir.rmdir()
 
-    @property
-    def _rules_file(self) -> Path:
-        return self._folders.work.absolute() / "train.rules"  # the same for workers on other machines
-
     def apply_rules(self) -> None:
         """Finds the pairs of train that cleaning drops, if it is asked for and not done.
 
@@ -222,10 +219,6 @@ class CorpusGeneration:
             pairs, on_pairs = self.plan.pairs[TRAIN], partial(self._progress, "pairs")
             on_pairs(0, pairs)
             cleaning.apply_rules(self.source, pairs, self._rules_file, on_pairs)
-
-    @property
-    def _alignments_file(self) -> Path:
-        return self._folders.work.absolute() / "train.align"
 
     def write_alignments(self) -> None:
         """Writes the alignments of the source, or else eflomal's, if they are asked for and not written."""
@@ -303,7 +296,9 @@ class CorpusGeneration:
         """Adds the counts of all shards to a plan without counts, and writes it as the metadata."""
         plan = self.plan
         if self._rules_file.exists():
-            cleaning.write_sample(self.rows(), self._rules_file, cleaned_path(self._data_dir, self._name))
+            cleaning.write_sample(
+                self.rows().rows, self._rules_file, cleaned_path(self._data_dir, self._name)
+            )
         if plan.splits:
             return
         splits = dict.fromkeys(plan.pairs, SplitCounts())

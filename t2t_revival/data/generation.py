@@ -23,10 +23,16 @@ from pathlib import Path
 from t2t_revival.data.base_source import DEV, SPLITS, TRAIN
 from t2t_revival.data.config import DataSpec
 from t2t_revival.data.corpus_generation import CorpusGeneration, OnProgress
-from t2t_revival.data.generation_folder import created, generation_lock, other_data, read_plan, remove_data
+from t2t_revival.data.generation_folder import (
+    created,
+    generation_lock,
+    other_data,
+    read_plan,
+    remove_data,
+    remove_temporary,
+)
 from t2t_revival.data.metadata import Metadata, SplitCounts, metadata_path, unfinished_dir
 from t2t_revival.data.mixture import SUFFIXES, Corpus, Mixture
-from t2t_revival.data.records import remove_temporary
 from t2t_revival.data.tags import symbol
 from t2t_revival.data.vocabulary import open_vocabulary
 from t2t_revival.data.vocabulary.extension import no_symbols
@@ -147,11 +153,12 @@ def as_before(spec: DataSpec, plan: Metadata) -> DataSpec:
     """Returns the spec of data that is made as other was, where it says nothing else."""
     config = spec.config
     separate = config.separate_vocabularies
-    return spec.configured(
+    config = config.replace(
         data_source=config.data_source or plan.source,
         clean=plan.clean if config.clean is None else config.clean,
         separate_vocabularies=len(plan.vocabularies) > 1 if separate is None else separate,
     )
+    return dataclasses.replace(spec, config=config)
 
 
 def _checked_or_removed(

@@ -83,3 +83,10 @@ def remove_data(data_dir: Path, plan: Metadata, kept: Sequence[Path] = ()) -> No
         path.unlink(missing_ok=True)
     shutil.rmtree(unfinished_dir(data_dir, plan.name), ignore_errors=True)
     own.unlink(missing_ok=True)
+
+
+def remove_temporary(data_dir: Path, name: str) -> None:
+    """Removes temporary files that an interrupted `atomic_write` has left behind."""
+    for pattern in (f".{name}-*.tmp", f".{name}.*.tmp", f".vocab.{name}.*.tmp"):
+        for path in data_dir.glob(pattern):
+            path.unlink(missing_ok=True)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from t2t_revival.hparams.hparams import HParams
-
 ORDER_SETTINGS = ("seed", "shards", "chunk", "mixture")  # which determine the order of an epoch's examples
 
 
@@ -16,34 +14,13 @@ class IteratorState:
     epoch: int = 0
     chunk: int = 0
     batch: int = 0  # micro-batches consumed of that chunk
-    cut: str = ""  # the `batching_key` of these batches; "" before the first
-
-
-def batching_key(
-    hparams: HParams,
-    *,
-    seed: int,
-    shards: int,
-    chunk: int,
-    replicas: int,
-    num_buckets: int = 0,
-    mixture: str = "",
-) -> str:
-    """Returns all settings that determine the batches, as "name=value name=value ...".
-
-    For the arguments, see `TrainingBatches`; `shards` is their number, `mixture` the corpora's weights.
-    """
-    return (
-        f"seed={seed} shards={shards} chunk={chunk} replicas={replicas} batch_size={hparams.batch_size} "
-        f"max_length={hparams.max_length} min_length_bucket={hparams.min_length_bucket} "
-        f"length_bucket_step={hparams.length_bucket_step} num_buckets={num_buckets} "
-        f"subword_dropout={hparams.subword_dropout} subword_dropout_side={hparams.subword_dropout_side}"
-        + (f" mixture={mixture}" if mixture else "")
-    )
+    cut: str = ""  # the key of these batches; "" before the first
 
 
 def resume_from(state: IteratorState, key: str) -> tuple[IteratorState, str | None]:
-    """Returns the state from which a training with the batching key `key` resumes after `state`.
+    """Returns the state from which a training resumes after `state`.
+
+    `key` has all settings that determine its batches, as "name=value name=value ...".
 
     No example of the epoch is skipped: where batches are made with other settings, the chunk of examples
     begins again; where examples come in another order, the epoch does.

@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 import zlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from t2t_revival.data.base_source import Source
 from t2t_revival.data.vocabulary import TextEncoder, Vocabularies
 from t2t_revival.errors import T2TError
 from t2t_revival.utils import checked_json
@@ -18,6 +19,7 @@ from t2t_revival.utils.origins import Origins
 
 FORMAT_VERSION = 1
 SAMPLED_BYTES = 2**20  # of each file, for a fingerprint
+REMEDY = "make it again by t2t-datagen with the same flags and --overwrite, or give another --data_dir"
 HINT = "put a copy back, or use another --data_dir"
 
 
@@ -32,11 +34,6 @@ class SplitCounts:
     lengths: dict[int, int] = field(default_factory=dict)  # max(inputs, targets) in tokens -> examples
     shard_bytes: tuple[int, ...] = ()  # size of each shard file
     cleaned: dict[str, int] = field(default_factory=dict)  # rule of --clean -> dropped pairs
-
-    @property
-    def shards(self) -> int:
-        """Number of shards."""
-        return len(self.shard_bytes)
 
     def __add__(self, other: SplitCounts) -> SplitCounts:
         lengths = Counter(self.lengths) + Counter(other.lengths)
@@ -132,6 +129,35 @@ class Metadata:
                     "with; put the right file back or give another --data_dir"
                 )
         return opened
+
+    def check_origins(self, data_dir: Path, make_source: Callable[[], Source]) -> str:
+        """Checks that what data from one source was made of has not changed.
+
+        Args:
+            data_dir: folder of the data.
+            make_source: returns that source; called only where it has something to compare.
+
+        Returns:
+            A line on what cannot be checked, because it is not here; "" if all was checked.
+
+        Raises:
+            T2TError: a file of the source, its version, or a vocabulary that was given has changed.
+        """
+        made, known = f"{self.name} in {data_dir}", self.origins
+        if change := self.given_vocabularies.change():
+            raise T2TError(f"a vocabulary has changed since {made} was made with it: {change}; {REMEDY}")
+        if not (known.files or known.version):
+            return ""
+        absent = f"{self.source} is not here: whether it has changed since {made} was made cannot be checked"
+        if known.are_gone:
+            return absent
+        source = make_source()
+        version = source.version() if known.version else ""
+        if known.version and not version:
+            return absent
+        if change := known.change(source.files(), version):
+            raise T2TError(f"{self.source} has changed since {made} was made of it: {change}; {REMEDY}")
+        return ""
 
     @property
     def held(self) -> str:

@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from t2t_revival.data.adapters import Swapped, Tagged
-from t2t_revival.data.base_source import TRAIN, Rows, Source
+from t2t_revival.data.base_source import TRAIN, Source
 from t2t_revival.errors import T2TError
 from t2t_revival.utils import checked_yaml
 from t2t_revival.utils.checked_yaml import check_keys
@@ -68,11 +67,6 @@ class Corpus:
         """Returns the number of the corpus's pairs of each split of its source; see `Source.counts`."""
         counts = source.counts()
         return counts | ({TRAIN: min(counts[TRAIN], self.limit)} if self.limit else {})
-
-    def rows(self, source: Rows) -> Rows:
-        """Returns the rows of the corpus, given those of its source."""
-        rows = Swapped(source) if self.swapped else source
-        return Tagged(rows, self.tag) if self.tag else rows
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from t2t_revival.data.base_source import REQUIRED, SPLITS, Source, pair_fault
-from t2t_revival.data.indexed_file import INDEX_STEP, IndexedFile, numbered_lines
+from t2t_revival.data.indexed_file import IndexedFile, index_text, numbered_lines
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.files import atomic_write
 from t2t_revival.utils.source_code import place_of
@@ -94,25 +94,19 @@ class PairsSource(Source):
 
     def _write(self, split: str, path: Path) -> IndexedFile:
         """Writes the pairs of a split, each as JSON on a line."""
-        offsets, offset, number = [], 0, 0
+        number, pairs = 0, self._pairs[split]
         with atomic_write(path) as file:
-            for number, pair in enumerate(self._iterable(split), start=1):
+            for number, pair in enumerate(pairs() if callable(pairs) else pairs, start=1):
                 sides = _sides(pair)
                 if fault := pair_fault(sides):
                     raise T2TError(f"{self._place_of(split)}: pair {number} of {split} {fault}")
-                if (number - 1) % INDEX_STEP == 0:
-                    offsets.append(offset)
-                offset += file.write(f"{json.dumps(sides)}\n".encode())
+                file.write(f"{json.dumps(sides)}\n".encode())
         if not number:
             raise T2TError(
                 f"{self._place_of(split)}: no pairs of {split} (a generator is exhausted after one "
                 "pass: give the function instead)"
             )
-        return IndexedFile(path, number, tuple(offsets))
-
-    def _iterable(self, split: str) -> Iterable[Any]:
-        pairs = self._pairs[split]
-        return pairs() if callable(pairs) else pairs
+        return index_text(path, path)
 
     def _place_of(self, split: str) -> str:
         """Returns the place of a split's function or generator, or of this source's construction."""

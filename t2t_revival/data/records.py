@@ -7,7 +7,6 @@ TensorFlow, so that worker processes start fast, and errors name the byte at whi
 
 from __future__ import annotations
 
-import re
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -74,29 +73,19 @@ def checked_paths(data_dir: Path, name: str, split: str, sizes: Sequence[int]) -
     """Returns the paths of all shards of a split, in order, given their sizes in bytes.
 
     Raises:
-        T2TError: there are none, one is missing (names it) or has another size, or shards of different counts
-            are mixed.
+        T2TError: there are none, one is missing (names it) or has another size, or there are others.
     """
-    pattern = re.compile(rf"{re.escape(name)}-{re.escape(split)}-\d{{5}}-of-(\d{{5}})")
-    matches = {
-        path.name: match for path in data_dir.glob(f"{name}-*") if (match := pattern.fullmatch(path.name))
-    }
-    counts = {int(match[1]) for match in matches.values()}
-    if not counts:
+    paths = [data_dir / shard_name(name, split, index, len(sizes)) for index in range(len(sizes))]
+    found = sorted(path.name for path in data_dir.glob(f"{name}-{split}-?????-of-?????"))
+    if not found:
         raise T2TError(f"{data_dir}: no shards {name}-{split}-*; run ", remake(name, data_dir))
-    if len(counts) > 1:
-        listed = " and ".join(f"-of-{count:05d}" for count in sorted(counts))
-        raise T2TError(f"{data_dir}: {name}-{split} has shards of different sets, {listed}; remove one set")
-    count = counts.pop()
-    names = [shard_name(name, split, index, count) for index in range(count)]
-    if missing := [shard for shard in names if shard not in matches]:
-        raise T2TError(f"{data_dir}: shard {missing[0]} is missing; to make it, run ", remake(name, data_dir))
-    if count != len(sizes):
+    if strange := sorted({*found}.difference(path.name for path in paths)):
         raise T2TError(
-            f"{data_dir}: {count} shards like {names[0]} instead of the {len(sizes)} in the metadata; remove "
-            "those that do not belong there"
+            f"{data_dir}: {strange[0]} is not among the {len(sizes)} shards in the metadata, such as "
+            f"{paths[0].name}; remove those that do not belong there"
         )
-    paths = [data_dir / shard for shard in names]
+    if missing := [path.name for path in paths if not path.exists()]:
+        raise T2TError(f"{data_dir}: shard {missing[0]} is missing; to make it, run ", remake(name, data_dir))
     for path, size in zip(paths, sizes, strict=True):
         if path.stat().st_size != size:
             raise T2TError(f"{path}: {path.stat().st_size} bytes instead of {size}; ", *remedy(path))
@@ -176,13 +165,6 @@ def _examples(file: BinaryIO, path: Path) -> Iterator[bytes]:
             raise CorruptShardError(path, begin)
         yield example
         begin += HEADER_BYTES + len(example) + CHECK.size
-
-
-def remove_temporary(data_dir: Path, name: str) -> None:
-    """Removes temporary files that an interrupted `atomic_write` has left behind."""
-    for pattern in (f".{name}-*.tmp", f".{name}.*.tmp", f".vocab.{name}.*.tmp"):
-        for path in data_dir.glob(pattern):
-            path.unlink(missing_ok=True)
 
 
 def _check(content: bytes) -> bytes:

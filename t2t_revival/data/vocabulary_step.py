@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
 
-from t2t_revival.data.base_source import TRAIN, Row, Rows
+from t2t_revival.data.base_source import TRAIN, Row
 from t2t_revival.data.cleaning import passes_rules
 from t2t_revival.data.config import DataSpec
 from t2t_revival.data.corpus_generation import CorpusGeneration
+from t2t_revival.data.corpus_rows import CorpusRows
 from t2t_revival.data.mixture import Mixture
 from t2t_revival.data.tags import symbol
 from t2t_revival.data.vocabulary import TextEncoder, copy_name, open_vocabulary
@@ -157,7 +158,7 @@ class VocabularyStep:
 
 
 def sample_lines(
-    rows: Rows,
+    rows: CorpusRows,
     pairs: int,
     characters: int = SAMPLE_CHARACTERS,
     side: Side = Side.BOTH,

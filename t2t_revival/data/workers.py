@@ -23,12 +23,12 @@ from functools import cache, cached_property
 from itertools import islice
 from pathlib import Path
 from types import FrameType
-from typing import Any, Protocol
+from typing import Any
 
 from t2t_revival import registration
-from t2t_revival.data.adapters import origin
-from t2t_revival.data.base_source import TRAIN, Rows
+from t2t_revival.data.base_source import TRAIN
 from t2t_revival.data.cleaning import has_empty_side
+from t2t_revival.data.corpus_rows import CorpusRows
 from t2t_revival.data.example_format import encode_example
 from t2t_revival.data.metadata import SplitCounts
 from t2t_revival.data.records import shard_name, write_shard
@@ -97,7 +97,7 @@ class ShardMaker:
         vocabulary_files: of both sides, or of each.
     """
 
-    rows: Rows
+    rows: CorpusRows
     vocabulary_files: Sequence[Path]
 
     @cached_property
@@ -150,17 +150,8 @@ class ShardMaker:
         return SplitCounts(len(examples), task.pairs - len(examples), source_tokens, target_tokens, by_length)
 
 
-class ShardRunner(Protocol):
-    """Makes shards, in processes on this machine or elsewhere."""
-
-    def __call__(
-        self, tasks: Sequence[ShardTask], maker: ShardMaker, folders: Folders, on_pairs: OnPairs
-    ) -> None:
-        """Makes shards; calls `on_pairs` with the number of pairs done so far.
-
-        Raises:
-            T2TError: the source cannot be read, or a worker died.
-        """
+# Makes shards here or on other machines, as `make_shards`; calls the last argument with the pairs done.
+ShardRunner = Callable[[Sequence[ShardTask], ShardMaker, Folders, OnPairs], None]
 
 
 @dataclass(frozen=True)
@@ -173,7 +164,7 @@ class PackedMaker:
     @classmethod
     def of(cls, maker: ShardMaker) -> PackedMaker:
         """Pickles a maker; raises T2TError if that is impossible, for example because of an open file."""
-        source = type(origin(maker.rows))
+        source = type(maker.rows.source)
         module = source.__module__
         try:
             content = pickle.dumps(maker)
@@ -224,7 +215,11 @@ _make_shard: Callable[[ShardTask], None]  # of a worker process
 
 
 def make_shards(tasks: Sequence[ShardTask], maker: ShardMaker, folders: Folders, on_pairs: OnPairs) -> None:
-    """Makes shards in parallel, in at most one process per core; a `ShardRunner`."""
+    """Makes shards in parallel, in at most one process per core; a `ShardRunner`.
+
+    Raises:
+        T2TError: the source cannot be read, or a worker died.
+    """
     pairs = sum(task.pairs for task in tasks)
     workers = min(cores(), len(tasks), math.ceil(pairs / PAIRS_PER_WORKER))
     processes = multiprocessing.get_context("forkserver")

@@ -15,7 +15,6 @@ from t2t_revival.data.config import DataConfig, DataSpec
 from t2t_revival.data.corpus_generation import OnProgress
 from t2t_revival.data.generation import generate
 from t2t_revival.data.metadata import Metadata, metadata_path
-from t2t_revival.data.origin_check import check_origins
 from t2t_revival.data.sources import FolderSource
 from t2t_revival.decoding.outputs import to_bytes
 from t2t_revival.distillation.teacher_outputs import ANOTHER, TeacherOutputs, read_pairs
@@ -52,7 +51,7 @@ def make_student_data(
     with exclusive_lock(outputs.folder, None):  # students may share the outputs
         if outputs.data.problem.has_data(data_dir):
             made = Metadata.load(metadata_path(data_dir, metadata.name))
-            check_origins(data_dir, made, lambda: FolderSource(str(text), *_languages(metadata)))
+            made.check_origins(data_dir, lambda: FolderSource(str(text), *_languages(metadata)))
         else:
             with writing(f"to {text}", ANOTHER):
                 text.mkdir(parents=True, exist_ok=True)

@@ -100,7 +100,7 @@ class ServingModule(tf.Module):
         # reads, and another that TensorFlow Serving restores.
         own = int8.variables if int8 else [weight.value for weight in model.weights]
         self.weights = [*own, *self._graph.variables]
-        self.tokenizers = [vocabulary.graph_resource for vocabulary in vocabularies.all]
+        self.tokenizers = [vocabulary.graph.resource for vocabulary in vocabularies.all]
         self._vocabularies = vocabularies
         self._options = translator.options
         self._max_length = translator.max_length
@@ -256,7 +256,7 @@ class ServingModule(tf.Module):
         texts, _ = self._text_inputs.texts(inputs, tf.constant(symbol(options.tag)) if options.tag else None)
         sources, _ = self._text_inputs.encode(texts, tf.zeros_like(texts, tf.bool))
         outputs, _ = self._text_inputs.texts(targets)
-        ids = vocabularies.targets.encode_in_graph(outputs)
+        ids = vocabularies.targets.graph.encode(outputs)
         found = self._scorer(sources, with_eos(ids, self._max_length + options.extra_length), alternatives)
         return {name: value[: tf.shape(inputs)[0]] for name, value in found.items()}
 
@@ -274,7 +274,7 @@ class ServingModule(tf.Module):
         shape = tf.shape(scores)
         flat = tf.reshape(ids, [-1, tf.shape(ids)[2]])  # [batch * n, length]
         flat = tf.RaggedTensor.from_tensor(reversed_outputs(flat) if self._reverse_target else flat)
-        outputs = tf.strings.regex_replace(self._vocabularies.targets.decode_in_graph(flat), LINE_END, " ")
+        outputs = tf.strings.regex_replace(self._vocabularies.targets.graph.decode(flat), LINE_END, " ")
         outputs = tf.where(scores > NEG_INF, tf.reshape(outputs, shape), "")
         first = tf.range(shape[1]) == 0
         scores = tf.where(blank[:, None] & first, 0.0, tf.maximum(scores, NO_OUTPUT))

@@ -110,5 +110,5 @@ def _ends(vocabulary: TextEncoder, ids: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor
     places = tf.range(length)
     beginnings = tf.where(places[None] <= places[:, None], ids[:, None], PAD)  # [batch, length, length]
     flat = tf.RaggedTensor.from_tensor(tf.reshape(beginnings, [batch * length, length]))
-    texts = tf.reshape(vocabulary.decode_in_graph(flat), [batch, length])
+    texts = tf.reshape(vocabulary.graph.decode(flat), [batch, length])
     return texts[:, -1], tf.strings.length(texts, unit="UTF8_CHAR")

@@ -58,7 +58,7 @@ class TextInputs:
 
         Also returns which texts are longer than the model's inputs and have been cut, bool [batch].
         """
-        ids = self.vocabulary.encode_in_graph(texts)
+        ids = self.vocabulary.graph.encode(texts)
         truncated = ~blank & (ids.row_lengths() >= self.max_length)
         return tf.where(blank[:, None], PAD, with_eos(ids, self.max_length)), truncated
 

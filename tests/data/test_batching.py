@@ -157,9 +157,9 @@ def test_positions_out_of_reach_are_refused(corpus):
 def test_a_process_ends_while_batches_are_made_ahead(corpus):
     program = (
         "import sys; from pathlib import Path; from tests.support.data_kinds import open_batches\n"
-        "from t2t_revival import HParams\n"
+        "from t2t_revival import HParams; from t2t_revival.data.batch_dataset import batch_dataset\n"
         "batches = open_batches([Path(shard) for shard in sys.argv[1:]], HParams())\n"
-        "iterator = iter(batches.dataset()); next(iterator); sys.exit(3)"
+        "iterator = iter(batch_dataset(batches)); next(iterator); sys.exit(3)"
     )
     command = [sys.executable, "-c", program, *map(str, corpus[0])]
     assert subprocess.run(command, timeout=60, check=False).returncode == 3

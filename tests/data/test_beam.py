@@ -15,6 +15,7 @@ pytest.importorskip("apache_beam", reason='Apache Beam is not installed: pip ins
 from t2t_revival import T2TError, Text2TextProblem
 from t2t_revival.data import beam, workers
 from t2t_revival.data.beam import BeamShardRunner
+from t2t_revival.data.corpus_rows import CorpusRows
 from t2t_revival.data.sources import FolderSource, source
 from tests.support.data_kinds import KINDS, open_problem
 from tests.support.line_corpus import snapshot, translation
@@ -193,7 +194,7 @@ def begun(whole_corpus, tmp_path):
 
 
 def worker(files, corpus, vocabulary):
-    maker = workers.ShardMaker(source(str(corpus), "en", "de"), [vocabulary])
+    maker = workers.ShardMaker(CorpusRows(source(str(corpus), "en", "de")), [vocabulary])
     return beam.MakeShard(files, workers.PackedMaker.of(maker))
 
 

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from t2t_revival import T2TError
+from t2t_revival.data.batch_dataset import batch_dataset
 from t2t_revival.data.evaluation_batches import evaluation_batches
 from t2t_revival.data.examples import read_pairs
 from tests.support.copy_shards import split_of
@@ -131,7 +132,7 @@ def test_records_of_another_kind_are_named(tmp_path, record, said):
         first_batches(batches, 1)
     assert "\n" not in str(raised.value)
     with pytest.raises(tf.errors.OpError):
-        next(iter(open_batches([shard]).dataset()))
+        next(iter(batch_dataset(open_batches([shard]))))
 
 
 def test_a_shard_that_is_not_there_or_not_a_file_is_named(tmp_path):

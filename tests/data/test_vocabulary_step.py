@@ -1,6 +1,7 @@
 """The text on which a vocabulary is trained."""
 
 from t2t_revival import Source
+from t2t_revival.data.corpus_rows import CorpusRows
 from t2t_revival.data.vocabulary_step import sample_lines
 
 
@@ -23,7 +24,7 @@ class Counting(Source):
 
 def test_the_vocabulary_sees_an_even_sample_of_bounded_size():
     counting = Counting()
-    lines = list(sample_lines(counting, 1_000_000, characters=20_000))
+    lines = list(sample_lines(CorpusRows(counting), 1_000_000, characters=20_000))
     numbers = [int(line) for line in lines[::2]]
     assert len(numbers) == 1000
     assert sum(map(len, lines)) == 20_000

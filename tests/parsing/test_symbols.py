@@ -43,9 +43,9 @@ def test_every_token_is_one_piece_whatever_its_neighbours(vocabulary: Vocabulary
     pieces = [[vocabulary.decode([one]) for one in row] for row in ids]
     assert pieces == [re.findall(r"\S+ ", text) for text in texts]
     assert [vocabulary.decode(row) for row in ids] == texts
-    ragged = vocabulary.encode_in_graph(tf.constant(texts))
+    ragged = vocabulary.graph.encode(tf.constant(texts))
     assert ragged.to_list() == ids
-    assert [text.decode() for text in vocabulary.decode_in_graph(ragged).numpy()] == texts
+    assert [text.decode() for text in vocabulary.graph.decode(ragged).numpy()] == texts
 
 
 def test_words_that_look_like_tokens_are_lossless(vocabulary: Vocabulary) -> None:
@@ -54,4 +54,4 @@ def test_words_that_look_like_tokens_are_lossless(vocabulary: Vocabulary) -> Non
     texts = ["XX dogs", "MAXX (S x )S", "XXX", "(NPdog )NPs", " (NP  XX"]
     ids = vocabulary.encode_batch(texts)
     assert [vocabulary.decode(row) for row in ids] == texts
-    assert vocabulary.encode_in_graph(tf.constant(texts)).to_list() == ids
+    assert vocabulary.graph.encode(tf.constant(texts)).to_list() == ids

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from t2t_revival.data.batch_dataset import batch_dataset
 from t2t_revival.data.batching import TrainingBatches
 from tests.support.copy_shards import HPARAMS, split_of, write_shards
 
@@ -14,7 +15,7 @@ BLOCKS, BYTES = 20, 8 * 2**20
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="is about glibc")
 def test_large_blocks_cost_no_new_pages_while_batches_are_read(tmp_path: Path) -> None:
-    batches = iter(TrainingBatches(split_of(write_shards(tmp_path, 1, 40)), HPARAMS).dataset())
+    batches = iter(batch_dataset(TrainingBatches(split_of(write_shards(tmp_path, 1, 40)), HPARAMS)))
     next(batches)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
     for number in range(BLOCKS):

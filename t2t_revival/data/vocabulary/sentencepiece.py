@@ -147,7 +147,7 @@ class Vocabulary(TextEncoder):
         return merge_splits(pieces, [-score for score in scores])
 
     @cached_property
-    def _graph(self) -> SentencePieceGraph:
+    def graph(self) -> SentencePieceGraph:
         from t2t_revival.data.vocabulary.sentencepiece_graph import SentencePieceGraph
 
         return SentencePieceGraph(self.content, _ESCAPES)

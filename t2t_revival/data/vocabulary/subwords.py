@@ -200,7 +200,7 @@ class SubwordVocabulary(TextEncoder):
         return merge_splits(pieces, range(self.size))  # frequent subtokens come first
 
     @cached_property
-    def _graph(self) -> SubwordGraph:
+    def graph(self) -> SubwordGraph:
         from t2t_revival.data.vocabulary.subwords_graph import SubwordGraph
 
         return SubwordGraph(self.subtokens)

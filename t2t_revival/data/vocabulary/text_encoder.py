@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING, Any
 from t2t_revival.errors import T2TError
 
 if TYPE_CHECKING:
-    import tensorflow as tf
-
     from t2t_revival.data.vocabulary.splits import Splits
 
 PAD, EOS = 0, 1
@@ -81,8 +79,11 @@ class TextEncoder(abc.ABC):
 
     @cached_property
     @abc.abstractmethod
-    def _graph(self) -> Any:
-        """`encode` and `decode` as TensorFlow ops, with their `resource`."""
+    def graph(self) -> Any:
+        """A `SentencePieceGraph` or `SubwordGraph`: the same as TensorFlow ops.
+
+        An exported module must hold its `resource` as an attribute.
+        """
 
     @abc.abstractmethod
     def splits(self) -> Splits:
@@ -91,19 +92,6 @@ class TextEncoder(abc.ABC):
     @abc.abstractmethod
     def parts(self, piece: str) -> list[int]:
         """Returns the ids that a piece of another vocabulary of this kind is cut into."""
-
-    @property
-    def graph_resource(self) -> Any:
-        """The resource that an exported module must hold as an attribute to use the two methods below."""
-        return self._graph.resource
-
-    def encode_in_graph(self, texts: tf.Tensor) -> tf.RaggedTensor:
-        """`encode_batch` as TensorFlow ops: string [batch] -> int32 [batch, None], without EOS."""
-        return self._graph.encode(texts)
-
-    def decode_in_graph(self, ids: tf.RaggedTensor) -> tf.Tensor:
-        """`decode` of each row as TensorFlow ops: int32 [batch, None] -> string [batch]."""
-        return self._graph.decode(ids)
 
 
 def read_vocabulary(path: Path) -> bytes:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import tensorflow as tf
 
+from t2t_revival.data.batch_dataset import batch_dataset
 from t2t_revival.errors import T2TError
 from t2t_revival.training.engines.engine import Engine, StepLogs
 from t2t_revival.training.engines.tensorflow_update import apply_gradients
@@ -67,7 +68,7 @@ class TensorFlowEngine(Engine):
             model.replica = replica_number
 
     def start(self, batches: TrainingBatches) -> None:
-        self._iterator = iter(self._distribute(batches.dataset()))
+        self._iterator = iter(self._distribute(batch_dataset(batches)))
         self._train_step = make_step(self._model, self._strategy, self.pads_to_bucket)
 
     def step(self) -> StepLogs:

@@ -79,9 +79,9 @@ def test_the_parts_of_a_new_piece_have_its_text(pair: tuple[TextEncoder, TextEnc
 def test_the_graph_has_the_same_ids(pair: tuple[TextEncoder, TextEncoder]) -> None:
     _, new = pair
     lines = [*DOMAIN[:5], *GENERAL[:5]]
-    in_graph = new.encode_in_graph(lines)
+    in_graph = new.graph.encode(lines)
     assert in_graph.to_list() == new.encode_batch(lines)
-    assert [text.decode() for text in new.decode_in_graph(in_graph).numpy()] == lines
+    assert [text.decode() for text in new.graph.decode(in_graph).numpy()] == lines
 
 
 def test_sentencepiece_itself_reads_the_file(tmp_path: Path) -> None:

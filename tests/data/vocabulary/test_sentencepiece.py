@@ -49,10 +49,10 @@ def check_lossless_in_python_and_graph(vocabulary, lines):
     import tensorflow as tf
 
     ids = vocabulary.encode_batch(lines)
-    ragged = vocabulary.encode_in_graph(tf.constant([line.encode() for line in lines]))
+    ragged = vocabulary.graph.encode(tf.constant([line.encode() for line in lines]))
     assert ragged.to_list() == ids
     assert [vocabulary.decode(line) for line in ids] == lines
-    assert [text.decode() for text in vocabulary.decode_in_graph(ragged).numpy()] == lines
+    assert [text.decode() for text in vocabulary.graph.decode(ragged).numpy()] == lines
     assert all(token > 2 for line in ids for token in line)  # neither PAD nor EOS nor UNK
 
 

@@ -62,11 +62,11 @@ def test_the_rules(vocabulary, text, expected):
 
 def check_python_and_graph(vocabulary, lines):
     ids = vocabulary.encode_batch(lines)
-    ragged = vocabulary.encode_in_graph(tf.constant([line.encode() for line in lines]))
+    ragged = vocabulary.graph.encode(tf.constant([line.encode() for line in lines]))
     assert ragged.dtype == tf.int32
     assert ragged.to_list() == ids
     assert [vocabulary.decode(line) for line in ids] == lines
-    assert [text.decode() for text in vocabulary.decode_in_graph(ragged).numpy()] == lines
+    assert [text.decode() for text in vocabulary.graph.decode(ragged).numpy()] == lines
 
 
 @pytest.mark.slow
@@ -84,7 +84,7 @@ def test_odd_lines(vocabulary):
 def test_any_ids_decode_alike_in_python_and_graph(vocabulary, data):
     ids = st.lists(st.integers(0, vocabulary.size - 1), max_size=20)
     lines = data.draw(st.lists(ids, min_size=1, max_size=3))
-    found = vocabulary.decode_in_graph(tf.ragged.constant(lines, dtype=tf.int32, ragged_rank=1))
+    found = vocabulary.graph.decode(tf.ragged.constant(lines, dtype=tf.int32, ragged_rank=1))
     assert [text.decode() for text in found.numpy()] == [vocabulary.decode(line) for line in lines]
 
 
@@ -107,7 +107,7 @@ def test_any_ids_decode_alike_in_python_and_graph(vocabulary, data):
 def test_unescaping(vocabulary, escaped, text):
     ids = [vocabulary.pieces.index(c) for c in escaped]
     assert vocabulary.decode(ids) == text
-    (found,) = vocabulary.decode_in_graph(tf.ragged.constant([ids], dtype=tf.int32)).numpy()
+    (found,) = vocabulary.graph.decode(tf.ragged.constant([ids], dtype=tf.int32)).numpy()
     assert found.decode() == text
 
 
@@ -167,7 +167,7 @@ def test_all_lines_as_t2t_had_them():
     texts, ids = [line["text"] for line in lines], [line["ids"] for line in lines]
     assert vocabulary.encode_batch(texts) == ids
     assert [vocabulary.decode(row) for row in ids] == [line["decoded"] for line in lines]
-    ragged = vocabulary.encode_in_graph(tf.constant([text.encode() for text in texts]))
+    ragged = vocabulary.graph.encode(tf.constant([text.encode() for text in texts]))
     assert ragged.to_list() == ids
-    found = vocabulary.decode_in_graph(ragged).numpy()
+    found = vocabulary.graph.decode(ragged).numpy()
     assert [text.decode() for text in found] == [line["decoded"] for line in lines]

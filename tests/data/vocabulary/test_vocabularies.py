@@ -31,7 +31,7 @@ def test_decoding_stops_at_eos_and_skips_pad_also_in_a_graph(either: TextEncoder
         input_signature=[tf.TensorSpec([None], tf.string), tf.RaggedTensorSpec([None, None], tf.int32)]
     )
     def in_graph(texts: tf.Tensor, ids: tf.RaggedTensor) -> tuple[tf.Tensor, tf.Tensor]:
-        return copy.decode_in_graph(copy.encode_in_graph(texts)), copy.decode_in_graph(ids)
+        return copy.graph.decode(copy.graph.encode(texts)), copy.graph.decode(ids)
 
     the, dog = either.encode("the"), either.encode("dog")
     rows = [[*the, 0, *dog, 1, *dog, 1, 0], [1], [], [0, 0], dog]
@@ -40,7 +40,7 @@ def test_decoding_stops_at_eos_and_skips_pad_also_in_a_graph(either: TextEncoder
     texts = ["the ö ▁ dogs", ""]
     found = in_graph(tf.constant(texts), tf.ragged.constant(rows, dtype=tf.int32))
     assert [[text.decode() for text in side.numpy()] for side in found] == [texts, expected]
-    assert copy.encode_in_graph(tf.constant(["dog"])).to_list() == [dog]
+    assert copy.graph.encode(tf.constant(["dog"])).to_list() == [dog]
 
 
 @given(text=st.text(st.characters(exclude_categories=["Cs"]), max_size=30))
