@@ -1,7 +1,7 @@
 """Problems by name. Importing this package registers all of them."""
 
 from t2t_revival.data.pairs_source import PairsSource
-from t2t_revival.problems import parse_wsj, translate
+from t2t_revival.problems import parse_wsj, translate_ende, translate_enfr, translate_enzh, translate_many
 from t2t_revival.problems.problem import Data, Problem, Text2TextProblem
 
 __all__ = [
@@ -10,5 +10,8 @@ __all__ = [
     "Problem",
     "Text2TextProblem",
     "parse_wsj",
-    "translate",
+    "translate_ende",
+    "translate_enfr",
+    "translate_enzh",
+    "translate_many",
 ]

@@ -1,4 +1,4 @@
-"""Translation: the problems of WMT (section 5.1), which take any other corpus of their languages too."""
+"""Translation between many languages, by tags before the sources (Johnson et al., 2017)."""
 
 from __future__ import annotations
 
@@ -15,40 +15,10 @@ LIST = '--data_source="en-de=FOLDER,en-fr=FOLDER"'
 
 
 @registration.register_problem
-class TranslateEnde(Problem):
-    """English to German; by default WMT 2014, 4.5 million pairs."""
-
-    source_lang = "en"
-    target_lang = "de"
-    tfds_default = "wmt14_translate/de-en"
-    large_vocab_size = 37_000  # section 5.1: shared by both languages
-
-
-@registration.register_problem
-class TranslateEnfr(Problem):
-    """English to French; by default WMT 2014, 36 million pairs."""
-
-    source_lang = "en"
-    target_lang = "fr"
-    tfds_default = "wmt14_translate/fr-en"
-    large_vocab_size = 32_000  # section 5.1: shared by both languages
-
-
-@registration.register_problem
-class TranslateEnzh(Problem):
-    """English to Chinese, with two vocabularies; by default WMT 2017."""
-
-    source_lang = "en"
-    target_lang = "zh"
-    default_source = "tfds:wmt17_translate/zh-en"
-    separate_vocabularies = True
-
-
-@registration.register_problem
 class TranslateMany(Problem):
     """Many languages to many: corpora of several pairs, each source after the tag of its target, as <2de>.
 
-    A corpus is named after its languages, as en-de, or lists them in the YAML file. Johnson et al., 2017.
+    A corpus is named after its languages, as en-de, or lists them in the YAML file.
     """
 
     source_lang = target_lang = "many"
