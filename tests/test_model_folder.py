@@ -49,7 +49,9 @@ def run(vocabulary: Vocabulary) -> Run:
 
 
 def prepare(path: Path, run: Run, hparams: HParams) -> ModelFolder:
-    return ModelFolder.prepare(path, run.problem, run.hparams_set, hparams)
+    folder = ModelFolder(path)
+    folder.prepare(run.problem, run.hparams_set, hparams)
+    return folder
 
 
 @pytest.fixture
@@ -198,14 +200,14 @@ def test_a_second_trainer_is_refused_until_the_first_is_killed(
     with pytest.raises(T2TError, match=f"{out} is in use by another t2t-trainer"), ModelFolder(out).lock():
         pass
     with pytest.raises(T2TError, match="another t2t-trainer"):
-        ModelFolder.prepare(out, "translate_ende", "tiny", HParams())
+        ModelFolder(out).prepare("translate_ende", "tiny", HParams())
     holder.send_signal(signal.SIGKILL)
     holder.wait()
     assert (out / LOCK_FILE).exists(), "a file that is left over locks nobody out"
     ModelFolder(out).check_free()
     with ModelFolder(out).lock():
         (out / "something").touch()
-    ModelFolder.prepare(out, "translate_ende", "tiny", HParams())
+    ModelFolder(out).prepare("translate_ende", "tiny", HParams())
 
 
 def test_a_folder_that_stays_empty_goes_again_unless_it_was_there(tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ def load_translator(
         engine["precision"] = FLOAT32
     loaded = [
         Translator.load(
-            one.folder.path,
+            one.folder,
             str(one.checkpoint.path),
             options,
             num_parallel_batches,

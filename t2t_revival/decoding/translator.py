@@ -119,7 +119,7 @@ class Translator:
     @classmethod
     def load(
         cls,
-        output_dir: str | Path,
+        output_dir: str | Path | ModelFolder,
         checkpoint: str | None = None,
         decode_hparams: str | DecodeHParams = "",
         num_parallel_batches: int = 1,
@@ -133,7 +133,7 @@ class Translator:
         """Loads a trained model from an output_dir; the precision is independent of the training's.
 
         Args:
-            output_dir: folder of the training.
+            output_dir: folder of the training, or a `ModelFolder`, whose files are not read again.
             checkpoint: "newest", "best", "average" or a file; see `select_checkpoint`, also for `None`.
             decode_hparams: overrides of the problem's own, such as "beam_size=8,alpha=0.6"; or all of them.
             num_parallel_batches: see `Translator`.
@@ -155,8 +155,9 @@ class Translator:
                 the precision; or as `start_computing`.
         """
         settings = checkpoint, decode_hparams, num_parallel_batches, precision, constant_weights
-        folder = ModelFolder(path_of(output_dir, "output_dir"))
-        return load(cls, folder, *settings, on_damaged, engine, on_note, data_dir)
+        if not isinstance(output_dir, ModelFolder):
+            output_dir = ModelFolder(path_of(output_dir, "output_dir"))
+        return load(cls, output_dir, *settings, on_damaged, engine, on_note, data_dir)
 
     def load_checkpoint(self, checkpoint: Checkpoint) -> None:
         """Loads the weights of another checkpoint of the same training; not with `constant_weights`.
