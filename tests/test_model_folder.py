@@ -48,10 +48,8 @@ def run(vocabulary: Vocabulary) -> Run:
     )
 
 
-def prepare(path: Path, run: Run, hparams: HParams) -> ModelFolder:
-    folder = ModelFolder(path)
-    folder.prepare(run.problem, run.hparams_set, hparams)
-    return folder
+def prepare(path: Path, run: Run, hparams: HParams) -> None:
+    ModelFolder(path).prepare(run.problem, run.hparams_set, hparams)
 
 
 @pytest.fixture
@@ -146,7 +144,8 @@ def test_another_problem_or_set_is_refused_before_anything_is_done(
     tmp_path: Path, run: Run, vocabulary: Vocabulary
 ) -> None:
     hparams = registry.hparams("tiny")
-    prepare(tmp_path, run, hparams).save(run, hparams, vocabulary.path)
+    prepare(tmp_path, run, hparams)
+    ModelFolder(tmp_path).save(run, hparams, vocabulary.path)
     for other in ({"problem": "translate_enfr"}, {"hparams_set": "big"}):
         with pytest.raises(T2TError, match="give another --output_dir"):
             prepare(tmp_path, dataclasses.replace(run, **other), hparams)

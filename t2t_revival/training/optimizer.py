@@ -99,13 +99,16 @@ class TrainingOptimizer(OwnUpdate):
     def update(self, gradients: Any, weights: Any) -> None:
         """Applies the gradients of a micro-batch to weights; Keras calls this."""
         if keras.backend.backend() == "tensorflow":
-            from t2t_revival.training.engines.tensorflow_update import apply_gradients
-
-            apply_gradients(self, gradients, weights)
+            self._update_all_replicas(gradients, weights)
         elif self.ema_decay or self.scales_loss:
             raise ValueError("ema_decay and scales_loss need the TensorFlow backend, or JaxEngine")
         else:
             super().update(gradients, weights)
+
+    def _update_all_replicas(self, gradients: Any, weights: Any) -> None:
+        from t2t_revival.training.engines.tensorflow_update import apply_gradients
+
+        apply_gradients(self, gradients, weights)
 
     @property
     def moving_averages(self) -> list[tuple[Any, Any]]:

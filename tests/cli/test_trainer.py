@@ -59,11 +59,8 @@ def average(out, *flags):
 def test_a_command_opens_each_file_of_the_data_and_of_the_run_once(out, data):
     opened = Counter()
     sys.addaudithook(lambda event, values: opened.update([str(values[0])] if event == "open" else []))
-    files = (
-        *(data / name for name in ("translate_ende.meta.json", "vocab.translate_ende.310.spm")),
-        *(out / name for name in ("run.json", "hparams.json")),
-    )
-    once = dict.fromkeys(files, 1)
+    of_data = data / "translate_ende.meta.json", data / "vocab.translate_ende.310.spm"
+    once = dict.fromkeys((*of_data, out / "run.json", out / "hparams.json"), 1)
     for command in (
         lambda: train(data, out, "--train_steps=5"),
         lambda: decoder.main(["t2t-decoder", f"--output_dir={out}"]),
