@@ -53,11 +53,12 @@ class Experiment:
     decoded_sentences: int = 200
     auto_batch_size: bool = False
 
-    def run(self, on_event: OnEvent = ignore_event) -> Result:
+    def run(self, on_event: OnEvent = ignore_event, folder: ModelFolder | None = None) -> Result:
         """Trains; resumes an earlier run in the same output_dir.
 
         Args:
             on_event: called with each event; of several workers, by the chief alone.
+            folder: output_dir, where it is open already, so that its files are not read again.
 
         Raises:
             T2TError: a shard is missing or truncated; output_dir holds another run, or another trainer works
@@ -71,7 +72,7 @@ class Experiment:
         shards = self.data.split(TRAIN)
         if vocabularies.separate and hparams.deterministic_attention:
             raise T2TError("hparams: deterministic_attention=True needs one vocabulary for source and target")
-        folder = ModelFolder(self.config.output_dir)
+        folder = folder or ModelFolder(self.config.output_dir)
 
         def on_start(start: TrainingState) -> None:
             for note in self._notes(folder, start, run, hparams, data.fingerprints):

@@ -124,9 +124,8 @@ class ModelFolder:
 
     path: Path
 
-    @classmethod
-    def prepare(cls, path: Path, problem: str, hparams_set: str, hparams: HParams) -> ModelFolder:
-        """The folder of a training that is to begin or to resume; nothing is written.
+    def prepare(self, problem: str, hparams_set: str, hparams: HParams) -> None:
+        """Checks that a training may begin here, or resume; nothing is written.
 
         A training that is resumed may have other hparams, but those of its model and of its weights.
 
@@ -134,15 +133,13 @@ class ModelFolder:
             T2TError: the folder cannot be written, a trainer works there, or it holds a run of another
                 problem, hparams set or model.
         """
-        existing = next(folder for folder in (path, *path.absolute().parents) if folder.exists())
+        existing = next(place for place in (self.path, *self.path.absolute().parents) if place.exists())
         if not existing.is_dir() or not os.access(existing, os.W_OK | os.X_OK):
             raise T2TError(
-                f"cannot write to output_dir {path}: {existing} is not a folder that you may write to"
+                f"cannot write to output_dir {self.path}: {existing} is not a folder that you may write to"
             )
-        folder = cls(path)
-        folder.check_free()
-        folder.check_same(problem, hparams_set, hparams)
-        return folder
+        self.check_free()
+        self.check_same(problem, hparams_set, hparams)
 
     def check_same(self, problem: str, hparams_set: str, hparams: HParams) -> None:
         """Checks that the run that the folder holds, if there is one, may go on with these.
@@ -331,7 +328,8 @@ class ModelFolder:
         Raises:
             T2TError: it holds another run, or cannot be written.
         """
-        copy = ModelFolder.prepare(path, self.run.problem, self.run.hparams_set, self.hparams)
+        copy = ModelFolder(path)
+        copy.prepare(self.run.problem, self.run.hparams_set, self.hparams)
         copy.check_vocabularies(self.run)
         copy.save(self.run, self.hparams, *(self.path / name for name in self.run.names))
         for name in self.run.names:

@@ -48,8 +48,8 @@ def run(vocabulary: Vocabulary) -> Run:
     )
 
 
-def prepare(path: Path, run: Run, hparams: HParams) -> ModelFolder:
-    return ModelFolder.prepare(path, run.problem, run.hparams_set, hparams)
+def prepare(path: Path, run: Run, hparams: HParams) -> None:
+    ModelFolder(path).prepare(run.problem, run.hparams_set, hparams)
 
 
 @pytest.fixture
@@ -144,7 +144,8 @@ def test_another_problem_or_set_is_refused_before_anything_is_done(
     tmp_path: Path, run: Run, vocabulary: Vocabulary
 ) -> None:
     hparams = registry.hparams("tiny")
-    prepare(tmp_path, run, hparams).save(run, hparams, vocabulary.path)
+    prepare(tmp_path, run, hparams)
+    ModelFolder(tmp_path).save(run, hparams, vocabulary.path)
     for other in ({"problem": "translate_enfr"}, {"hparams_set": "big"}):
         with pytest.raises(T2TError, match="give another --output_dir"):
             prepare(tmp_path, dataclasses.replace(run, **other), hparams)
@@ -198,14 +199,14 @@ def test_a_second_trainer_is_refused_until_the_first_is_killed(
     with pytest.raises(T2TError, match=f"{out} is in use by another t2t-trainer"), ModelFolder(out).lock():
         pass
     with pytest.raises(T2TError, match="another t2t-trainer"):
-        ModelFolder.prepare(out, "translate_ende", "tiny", HParams())
+        ModelFolder(out).prepare("translate_ende", "tiny", HParams())
     holder.send_signal(signal.SIGKILL)
     holder.wait()
     assert (out / LOCK_FILE).exists(), "a file that is left over locks nobody out"
     ModelFolder(out).check_free()
     with ModelFolder(out).lock():
         (out / "something").touch()
-    ModelFolder.prepare(out, "translate_ende", "tiny", HParams())
+    ModelFolder(out).prepare("translate_ende", "tiny", HParams())
 
 
 def test_a_folder_that_stays_empty_goes_again_unless_it_was_there(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -60,15 +60,16 @@ def build(config: Config, batches: list[Batch]) -> Contestant:
     engine = JaxEngine(RunConfig(Path("unused"), strategy="default"))
     engine.prepare(model)
     last: list[StepLogs] = []
+    start_step: list[Callable[[], StepLogs]] = []
 
     def load(batches: list[Batch]) -> None:
         if last:
             engine.synchronize()
         engine.stop()
-        engine.start(cast(Any, Repeated(batches)))
+        start_step[:] = [engine.start(cast(Any, Repeated(batches)))]
 
     def step() -> Loss:
-        last[:] = [engine.step()]
+        last[:] = [start_step[0]()]
         return Loss(engine, last[0])
 
     def held_out_loss(batch: Batch) -> float:

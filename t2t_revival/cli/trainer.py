@@ -62,8 +62,8 @@ def _train(flags: TrainerFlags) -> int:
     warm_start = _warm_start(flags)
     vocab_files = warm_start.folder.vocabulary_files if warm_start else []
     problem = flags.named_problem(vocab_files)
-    output_dir = flags.run_dir()
-    hparams = flags.run_hparams(output_dir)
+    folder = ModelFolder(flags.run_dir())
+    hparams = flags.run_hparams(folder)
     if flags.freeze is not None:
         if "freeze=" in flags.hparams:
             raise T2TError("--freeze and --hparams=freeze=... are the same: give one of them")
@@ -72,7 +72,7 @@ def _train(flags: TrainerFlags) -> int:
     if mixture := problem.requested_mixture:
         _check_corpora(flags, [corpus.name for corpus in mixture.corpora])
     _check_best(flags)
-    folder = ModelFolder.prepare(output_dir, problem.name, flags.named_set(), problem.hparams(hparams))
+    folder.prepare(problem.name, flags.named_set(), problem.hparams(hparams))
     if warm_start:
         warm_start.check(problem.name, problem.hparams(hparams))
     several = flags.config.strategy == "multi_worker"
@@ -96,7 +96,7 @@ def _train(flags: TrainerFlags) -> int:
         folder.check_unfinished(problem.hparams(hparams).train_steps, flags.config.eval_frequency)
     _check_corpora(flags, list(data.corpora(DEV)))
     tensorflow_setup.load_backend()
-    return _run(flags, data, hparams, output_dir, warm_start)
+    return _run(flags, data, hparams, folder, warm_start)
 
 
 def _warm_start(flags: TrainerFlags) -> WarmStart | None:
@@ -107,30 +107,30 @@ def _warm_start(flags: TrainerFlags) -> WarmStart | None:
 
 
 def _run(
-    flags: TrainerFlags, data: Data, hparams: HParams, output_dir: Path, warm_start: WarmStart | None
+    flags: TrainerFlags, data: Data, hparams: HParams, folder: ModelFolder, warm_start: WarmStart | None
 ) -> int:
     """Trains; returns the exit status."""
     from t2t_revival.experiment import Experiment
 
     config = replace(
         flags.config,
-        output_dir=output_dir,
+        output_dir=folder.path,
         warm_start=warm_start,
         num_parallel_batches=tensorflow_setup.num_training_parts(hparams.batch_size),
     )
     experiment = Experiment(
         data, hparams, flags.named_set(), config, flags.eval_bleu_sentences, flags.is_batch_size_auto
     )
-    say(f"training {data.problem.name} with {flags.hparams_set}, output_dir {output_dir}")
+    say(f"training {data.problem.name} with {flags.hparams_set}, output_dir {folder.path}")
     if flags.config.strategy == "multi_worker":
         say("waiting for all workers to start")
     say("building the model")
-    with BestExport({"output_dir": output_dir, "t2t_usr_dir": flags.t2t_usr_dir}) as export:
-        result = experiment.run(partial(_report, export if flags.export_best else None))
+    with BestExport({"output_dir": folder.path, "t2t_usr_dir": flags.t2t_usr_dir}) as export:
+        result = experiment.run(partial(_report, export if flags.export_best else None), folder)
         if result.stopped_by not in signal.Signals.__members__:
             export.finish()
     if result.chief:
-        _print_end(flags, output_dir, result)
+        _print_end(flags, folder, result)
     else:
         say(f"step {result.step}: this worker has finished; the chief has reported and saved")
     number = signal.Signals.__members__.get(result.stopped_by or "")
@@ -182,8 +182,8 @@ def _describe(event: Event) -> str:
     return f"step {event.step}  saved {event.path.name}"
 
 
-def _print_end(flags: TrainerFlags, output_dir: Path, result: Result) -> None:
-    seen = result.seen
+def _print_end(flags: TrainerFlags, folder: ModelFolder, result: Result) -> None:
+    seen, output_dir = result.seen, folder.path
     print(
         f"step {result.step}: {seen.target_tokens:,} target tokens in {duration(seen.seconds)}"
         + (f", stopped by {result.stopped_by}" if result.stopped_by else "")
@@ -208,7 +208,7 @@ def _print_end(flags: TrainerFlags, output_dir: Path, result: Result) -> None:
     if result.stopped_by in signal.Signals.__members__:
         print("next: the same command resumes from here")
     else:
-        falling = is_falling(output_dir, ModelFolder(output_dir).hparams.average_checkpoints)
+        falling = is_falling(output_dir, folder.hparams.average_checkpoints)
         if falling:
             print("the loss on dev is still falling: train longer before averaging checkpoints")
         following = "t2t-decoder" if stopped_early or falling or flags.warm_start_from else "t2t-avg-all"

@@ -104,7 +104,7 @@ def load_translator(
     int8_of_all = not single and precision == INT8  # not of each model
     loaded = [
         Translator.load(
-            one.folder.path,
+            one.folder,
             str(one.checkpoint.path),
             options,
             num_parallel_batches,

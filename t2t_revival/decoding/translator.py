@@ -131,7 +131,7 @@ class Translator:
     @classmethod
     def load(
         cls,
-        output_dir: str | Path,
+        output_dir: str | Path | ModelFolder,
         checkpoint: str | None = None,
         decode_hparams: str | DecodeHParams = "",
         num_parallel_batches: int = 1,
@@ -145,7 +145,7 @@ class Translator:
         """Loads a trained model from an output_dir; the precision is independent of the training's.
 
         Args:
-            output_dir: folder of the training.
+            output_dir: folder of the training, or a `ModelFolder`, whose files are not read again.
             checkpoint: "newest", "best", "average" or a file; see `select_checkpoint`, also for `None`.
             decode_hparams: overrides of the problem's own, such as "beam_size=8,alpha=0.6"; or all of them.
             num_parallel_batches: see `Translator`.
@@ -166,7 +166,9 @@ class Translator:
                 choose heads by; the engine is not installed, or does not support the model, the options or
                 the precision; or as `start_computing`.
         """
-        folder = ModelFolder(path_of(output_dir, "output_dir"))
+        if not isinstance(output_dir, ModelFolder):
+            output_dir = ModelFolder(path_of(output_dir, "output_dir"))
+        folder = output_dir
         config = EngineConfig(engine, precision, num_parallel_batches, constant_weights)
 
         def choose(

@@ -116,7 +116,8 @@ def import_checkpoint(source: ImportSource, output_dir: Path) -> ImportResult:
     paddings = [_padding(*pair, settings.vocab_divisor) for pair in zip(vocabularies, rows, strict=True)]
     hparams_set = source.hparams_set or nearest_set(hparams, settings.flags.get("hparams_set", ""))
     registry.hparams(hparams_set)
-    folder = ModelFolder.prepare(output_dir, problem.name, hparams_set, hparams)
+    folder = ModelFolder(output_dir)
+    folder.prepare(problem.name, hparams_set, hparams)
     model = build_model(hparams, rows[0], target_vocab_size=rows[1] if separate else None)
     compile_model(model, hparams)  # as the trainer's, with Adam's moments
     variables = {v.path.removeprefix(SCOPE): v for v in model.trainable_variables}

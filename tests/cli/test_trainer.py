@@ -56,10 +56,11 @@ def average(out, *flags):
     return avg_all.main(["t2t-avg-all", f"--output_dir={out}", *flags])
 
 
-def test_a_command_opens_each_file_of_the_data_once(out, data):
+def test_a_command_opens_each_file_of_the_data_and_of_the_run_once(out, data):
     opened = Counter()
     sys.addaudithook(lambda event, values: opened.update([str(values[0])] if event == "open" else []))
-    once = dict.fromkeys((data / "translate_ende.meta.json", data / "vocab.translate_ende.310.spm"), 1)
+    of_data = data / "translate_ende.meta.json", data / "vocab.translate_ende.310.spm"
+    once = dict.fromkeys((*of_data, out / "run.json", out / "hparams.json"), 1)
     for command in (
         lambda: train(data, out, "--train_steps=5"),
         lambda: decoder.main(["t2t-decoder", f"--output_dir={out}"]),

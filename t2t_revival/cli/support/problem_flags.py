@@ -18,6 +18,7 @@ from t2t_revival.data.mixture import is_mixture
 from t2t_revival.data.workers import ShardRunner
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams.hparams import HParams
+from t2t_revival.model_folder import RUN_FILE
 from t2t_revival.problems.parse_wsj import MixedTreesConfig
 from t2t_revival.problems.problem import Problem
 from t2t_revival.t2t_import.folder import has_t2t_hparams, import_command, t2t_checkpoint
@@ -87,7 +88,7 @@ class ProblemFlags(Flags):
             T2TError: it is tensor2tensor's; the error has the command that imports its checkpoint.
         """
         checkpoint = t2t_checkpoint(path)
-        if checkpoint is None and has_t2t_hparams(path):
+        if checkpoint is None and not (path / RUN_FILE).exists() and has_t2t_hparams(path):
             raise T2TError(
                 f"{path}: its hparams.json is tensor2tensor's, but there is no checkpoint model.ckpt-*.index "
                 "to import: give another folder"

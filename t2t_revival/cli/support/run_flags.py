@@ -135,7 +135,7 @@ class RunFlags(ProblemFlags):
         from t2t_revival.decoding.translator import Translator
 
         translator = Translator.load(
-            folder.path,
+            folder,
             self.checkpoint,
             options,
             on_damaged=warn_of_corruption,

@@ -11,6 +11,7 @@ from t2t_revival.cli.support.run_flags import RunFlags
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams.hparams import HParams
 from t2t_revival.metrics.metric import metric_of
+from t2t_revival.model_folder import ModelFolder
 from t2t_revival.problems.problem import Problem
 from t2t_revival.training.run_config import AUTO, RunConfig
 
@@ -84,10 +85,10 @@ class TrainingFlags(RunFlags):
             if metric.outputs and not self.eval_bleu_sentences:
                 raise T2TError(f"--{name}={value} needs --eval_bleu_sentences above 0")
 
-    def run_hparams(self, output_dir: Path) -> HParams:
+    def run_hparams(self, folder: ModelFolder) -> HParams:
         """Returns the hparams of a run that is resumed, or else the named set, as the flags change them."""
         named = registry.hparams(self.named_set())
-        return self._overridden(HParams.load(output_dir) or named)
+        return self._overridden(folder.hparams if folder.has_run else named)
 
     def changed(self, hparams: HParams) -> HParams:
         """Returns the hparams that a training with these flags has."""

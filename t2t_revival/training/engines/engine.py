@@ -89,9 +89,9 @@ class Engine(abc.ABC):
                 yielded; returns whether to wait for these.
         """
         self._batches = batches
-        self.start(batches)
+        step = self.start(batches)
         while True:
-            self._pending.append(self.step())
+            self._pending.append(step())
             updates, rest = divmod(len(self._pending), self._model.optimizer.micro_batches)
             if not rest and is_due(updates):
                 yield self.results()
@@ -103,12 +103,8 @@ class Engine(abc.ABC):
         return [_of_update(logs[end - size : end]) for end in range(size, len(logs) + 1, size)]
 
     @abc.abstractmethod
-    def start(self, batches: TrainingBatches) -> None:
-        """Begins to compute with the weights that the model has."""
-
-    @abc.abstractmethod
-    def step(self) -> StepLogs:
-        """Starts the step of the next micro-batch."""
+    def start(self, batches: TrainingBatches) -> Callable[[], StepLogs]:
+        """Takes the weights that the model has; returns what starts the step of the next micro-batch."""
 
     @abc.abstractmethod
     def fetch(self, logs: Sequence[StepLogs]) -> list[StepLogs]:

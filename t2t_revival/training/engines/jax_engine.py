@@ -6,7 +6,7 @@ memory holds one state. Batches are split over all devices, weights copied to ea
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
@@ -114,19 +114,20 @@ class JaxEngine(Engine):
         held = estimate.argument_size_in_bytes + estimate.output_size_in_bytes - estimate.alias_size_in_bytes
         return held + estimate.temp_size_in_bytes
 
-    def start(self, batches: TrainingBatches) -> None:
+    def start(self, batches: TrainingBatches) -> Callable[[], StepLogs]:
         state = self._first_state()
         shardings = self._shardings(state)
         self._state = jax.tree.map(self._put, state, shardings)
         self._step = self._jitted(shardings)
         self._gather = jax.jit(lambda state: state, out_shardings=self._everywhere)
-        self._elements = Prefetch(batches.elements(), self._place, BATCHES_AHEAD)
+        self._elements = elements = Prefetch(batches.elements(), self._place, BATCHES_AHEAD)
         self.synchronize()  # the model's own copies of the state are free
 
-    def step(self) -> StepLogs:
-        assert self._elements, "started"
-        self._state, logs = self._step(self._state, next(self._elements))
-        return logs
+        def step() -> StepLogs:
+            self._state, logs = self._step(self._state, next(elements))
+            return logs
+
+        return step
 
     def fetch(self, logs: Sequence[StepLogs]) -> list[StepLogs]:
         return [StepLogs(*(value.item() for value in one)) for one in jax.device_get(list(logs))]

@@ -67,12 +67,9 @@ class TensorFlowEngine(Engine):
         if self.replicas > 1:
             model.replica = replica_number
 
-    def start(self, batches: TrainingBatches) -> None:
-        self._iterator = iter(self._distribute(batch_dataset(batches)))
-        self._train_step = make_step(self._model, self._strategy, self.pads_to_bucket)
-
-    def step(self) -> StepLogs:
-        return self._train_step(self._iterator)
+    def start(self, batches: TrainingBatches) -> Callable[[], StepLogs]:
+        iterator = iter(self._distribute(batch_dataset(batches)))
+        return partial(make_step(self._model, self._strategy, self.pads_to_bucket), iterator)
 
     def fetch(self, logs: Sequence[StepLogs]) -> list[StepLogs]:
         return [StepLogs(*(np.asarray(value).item() for value in one)) for one in logs]

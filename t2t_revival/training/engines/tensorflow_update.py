@@ -66,16 +66,9 @@ def _update_if_finite(
     scale = [variable.value for variable in optimizer.scale_variables]
 
     def update() -> None:
-        update_weight = _weight_update(optimizer)
-        divisor = scale[0] * micro_batches if scale else micro_batches
-
-        def apply(weight: Any, gradient: Any) -> None:
-            gradient = tf.cast(tf.convert_to_tensor(gradient), weight.dtype)
-            is_sum = bool(scale) or micro_batches > 1
-            update_weight(weight, gradient / divisor if is_sum else gradient)
-
+        update_weight = _weight_update(optimizer, scale[0] * micro_batches if scale else micro_batches)
         for gradient, weight in zip(reduced, weights, strict=True):
-            strategy.extended.update(weight, apply, args=(gradient,), group=False)
+            strategy.extended.update(weight, update_weight, args=(gradient,), group=False)
         share = tf.where(count < micro_batches, 1.0, 1.0 - optimizer.ema_decay)  # all of the first weights
         for weight, average in optimizer.moving_averages:
             strategy.extended.update(average.value, _move, args=(_value(weight), share), group=False)
@@ -88,15 +81,20 @@ def _update_if_finite(
         optimizer.update_loss_scale(is_finite)
 
 
-def _weight_update(optimizer: keras.optimizers.Optimizer) -> Callable[[Any, Any], None]:
-    """Returns the function of weight and gradient that an update calls for each weight.
+def _weight_update(optimizer: keras.optimizers.Optimizer, divisor: Any) -> Callable[[Any, Any], None]:
+    """Returns the function of weight and gradient, to be divided, that an update calls for each weight.
 
     For Adam it is TensorFlow's fused kernel, one pass over memory. Keras's own update makes a dozen, which is
     a tenth of a training step of a base model on a CPU.
     """
+
+    def mean(weight: Any, gradient: Any) -> Any:
+        gradient = tf.cast(tf.convert_to_tensor(gradient), weight.dtype)
+        return gradient if isinstance(divisor, int) and divisor == 1 else gradient / divisor
+
     if type(optimizer).update_step is not keras.optimizers.Adam.update_step or optimizer.amsgrad:
         rate = optimizer.learning_rate
-        return lambda weight, gradient: optimizer.update_step(gradient, weight, rate)
+        return lambda weight, gradient: optimizer.update_step(mean(weight, gradient), weight, rate)
     step = tf.cast(optimizer.iterations + 1, tf.float32)
     beta_1, beta_2, epsilon, rate = (
         tf.cast(value, tf.float32)
@@ -117,7 +115,7 @@ def _weight_update(optimizer: keras.optimizers.Optimizer) -> Callable[[Any, Any]
             var=weight.handle,
             m=momentum.value.handle,
             v=velocity.value.handle,
-            grad=gradient,
+            grad=mean(weight, gradient),
             use_locking=True,
             **{name: tf.cast(scalar, weight.dtype) for name, scalar in scalars.items()},
         )
