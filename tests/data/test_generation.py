@@ -113,10 +113,7 @@ def test_corrupt_or_foreign_metadata_is_named(tmp_path, content):
     [
         (lambda shard: shard.unlink(), "shard translate_ende-train-00001-of-00010 is missing"),
         (lambda shard: shard.write_bytes(b"1234"), r"00001-of-00010: 4 bytes instead of \d+"),
-        (
-            lambda shard: (shard.parent / f"{shard.name[:-5]}00002").touch(),
-            "00001-of-00002 is not among the 10 shards",
-        ),
+        (lambda shard: (shard.parent / f"{shard.name[:-5]}00002").touch(), "00002 is not among the 10"),
         (
             lambda shard: [shard.unlink() for shard in shard.parent.glob("*-train-*")],
             "no shards translate_ende-train",
