@@ -20,16 +20,16 @@ from tests.test_import_direction import upward_imports
 
 LONGEST = "lines of the longest file"
 LIMITS = {
-    "lines of the package": 45_949,
-    "lines of the core": 44_060,  # all but addons/ and reproduction/
-    "lines of code": 25_820,  # no docstring, blank, comment, import
-    "lines of tests": 38_231,
+    "lines of the package": 44_294,
+    "lines of the core": 42_405,  # all but addons/ and reproduction/
+    "lines of code": 24_628,  # no docstring, blank, comment, import
+    "lines of tests": 37_908,
     LONGEST: 500,
-    "files": 325,
-    "private functions called once": 594,
+    "files": 317,
+    "private functions called once": 550,
     "parameters called values": 0,
-    "circles of imports": 3,  # imports in functions and for type checkers count too
-    "modules in the largest circle": 7,
+    "circles of imports": 0,  # imports in functions and for type checkers count too
+    "modules in the largest circle": 0,
     "imports that run up": 0,  # in the order of test_import_direction.py
 }
 SLACK = 0.1  # where a figure has fallen by more, its limit must be lowered
