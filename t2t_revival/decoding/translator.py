@@ -150,7 +150,7 @@ class Translator:
             decode_hparams: overrides of the problem's own, such as "beam_size=8,alpha=0.6"; or all of them.
             num_parallel_batches: see `Translator`.
             precision: "float32"; "bfloat16" or "int8", which may be faster, and change a few words.
-            constant_weights: whether the weights stay as they are loaded, as in int8; see `BeamSearch`.
+            constant_weights: whether the weights stay as they are loaded, as in int8; see `SearchGraph`.
             on_damaged: called with corrupt checkpoints that are skipped. `None` warns.
             engine: "tensorflow", or "ctranslate2", which needs the package of that name: the checkpoint is
                 converted once, and kept beside it.
