@@ -27,13 +27,7 @@ from t2t_revival.data.workers import ShardRunner
 from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.problems.problem import TRAIN, Problem
 
-COLUMNS = {  # fields of a split's counts by their titles
-    "pairs": "examples",
-    "skipped": "skipped",
-    "shards": "shards",
-    "source tokens": "source_tokens",
-    "target tokens": "target_tokens",
-}
+COLUMNS = ("pairs", "skipped", "shards", "source tokens", "target tokens")
 LARGE_CORPUS = 1_000_000  # pairs for which the paper's base model is proposed
 
 
@@ -130,7 +124,8 @@ def _counts(metadata: Metadata, problem: Problem, flags: DatagenFlags) -> Iterat
 
 
 def _cells(counts: SplitCounts) -> Iterator[str]:
-    return (f"{getattr(counts, name):,}" for name in COLUMNS.values())
+    shards, tokens = len(counts.shard_bytes), (counts.source_tokens, counts.target_tokens)
+    return (f"{count:,}" for count in (counts.examples, counts.skipped, shards, *tokens))
 
 
 def _table(rows: Iterable[tuple[str, ...]]) -> list[str]:
