@@ -108,13 +108,14 @@ class ServingModule(tf.Module):
         self._tags = known_tags(translator.vocabularies, translator.problem)
         self.translate_with_options = self._compile(OPTIONS, self._search)
         self.translate_with_sampling = self._compile(SAMPLING, self._sample)
-        self.score = self.translate_with_tables = None
+        self.score = self.translate_with_tables = self.describe = None
         if not (separates_words or self._reverse_target or self._graph.constraint):
             ratio = translator.options.max_length_ratio
             self._description = Description(vocabularies, translator.max_length, ratio).to_json()
             self.translate_with_tables = tf.function(
                 self._translate_with_tables, input_signature=[*OPTIONS, TABLES], autograph=False
             )
+            self.describe = tf.function(self._describe, input_signature=OPTIONS[:1], autograph=False)
         if not (separates_words or self._reverse_target):
             if heads:
                 heads.check(model.hparams)
@@ -225,8 +226,7 @@ class ServingModule(tf.Module):
         outputs = self._translate(search, inputs)
         return {**outputs, "ids": found[0][:batch]}
 
-    @tf.function(input_signature=OPTIONS[:1], autograph=False)
-    def describe(self, inputs: tf.Tensor) -> Outputs:
+    def _describe(self, inputs: tf.Tensor) -> Outputs:
         """Returns the `Description` of the model as "description", the same text for each of the inputs."""
         return {"description": tf.fill(tf.shape(inputs), self._description)}
 
