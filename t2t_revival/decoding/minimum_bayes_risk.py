@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from t2t_revival.decoding.options import CHRF
-from t2t_revival.decoding.outputs import Translation
 from t2t_revival.utils.bleu_tokenizers import tokenizer_for
 
 CHARACTERS, WORDS = 6, 4  # longest n-grams of chrF and of BLEU
@@ -110,22 +109,3 @@ def _shared(owners: np.ndarray, ngrams: np.ndarray, texts: int) -> tuple[Any, An
     has = np.zeros((texts, items.max() + 1), np.float32)
     has[owners[order], items] = 1
     return (has @ has.T).round().astype(int), np.bincount(owners, minlength=texts)
-
-
-def nearest(outputs: Sequence[Translation], reference: str) -> Translation:
-    """Returns the output with the highest sentence chrF against a reference, the better one of equals.
-
-    Kim and Rush, 2016, "Sequence-Level Knowledge Distillation".
-
-    Kim and Rush compare by smoothed sentence BLEU; chrF needs no tokeniser, and no smoothing.
-
-    Args:
-        outputs: best first, at least one.
-        reference: without one, "", the first output is returned.
-    """
-    from sacrebleu.metrics import CHRF
-
-    if not reference or len(outputs) == 1:
-        return outputs[0]
-    chrf = CHRF()
-    return max(outputs, key=lambda output: chrf.sentence_score(output.text, [reference]).score)

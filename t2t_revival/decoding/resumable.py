@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from t2t_revival.decoding.batching import DecodingProgress, OnProgress
 from t2t_revival.decoding.json_outputs import json_line, links_of, score_line
 from t2t_revival.decoding.markup.plain import describe_faults
-from t2t_revival.decoding.minimum_bayes_risk import nearest
 from t2t_revival.decoding.notes import (
     OnNote,
     ignore_note,
@@ -218,3 +217,22 @@ def origin_of(translator: Translator, kind: str, lines: Any) -> dict[str, Any]:
 def digest(lines: Any) -> str:
     """The first 16 digits of a SHA-256 of inputs, given as JSON values."""
     return f"sha256:{hashlib.sha256(json.dumps(lines).encode()).hexdigest()[:16]}"
+
+
+def nearest(outputs: Sequence[Translation], reference: str) -> Translation:
+    """Returns the output with the highest sentence chrF against a reference, the better one of equals.
+
+    Kim and Rush, 2016, "Sequence-Level Knowledge Distillation".
+
+    Kim and Rush compare by smoothed sentence BLEU; chrF needs no tokeniser, and no smoothing.
+
+    Args:
+        outputs: best first, at least one.
+        reference: without one, "", the first output is returned.
+    """
+    from sacrebleu.metrics import CHRF
+
+    if not reference or len(outputs) == 1:
+        return outputs[0]
+    chrf = CHRF()
+    return max(outputs, key=lambda output: chrf.sentence_score(output.text, [reference]).score)

@@ -81,6 +81,7 @@ def load_translator(
     engine: str = TENSORFLOW,
     on_note: OnNote = ignore_note,
     mean: str = PROBABILITIES,
+    constant_weights: bool = True,
 ) -> Translator:
     """Loads a translator of one model, or of the ensemble of several, which only TensorFlow decodes.
 
@@ -109,7 +110,7 @@ def load_translator(
             options,
             num_parallel_batches,
             FLOAT32 if int8_of_all else precision,
-            constant_weights=single,
+            constant_weights=constant_weights and single,
             engine=engine,
             on_note=on_note,
         )
@@ -123,7 +124,7 @@ def load_translator(
         first.vocabulary,
         first.options,
         min(each.max_length for each in loaded),
-        EngineConfig(engine, precision, num_parallel_batches),
+        EngineConfig(engine, precision, num_parallel_batches, constant_weights),
         problem=first.problem,
         target_vocabulary=first.vocabularies.targets,
     )

@@ -237,7 +237,7 @@ class Translator:
         """Returns the outputs of each line in input order; a single string is one line. See `iterate`."""
         lines = [lines] if isinstance(lines, str) else lines
         settings = preprocessed, prefixes, first_line, constraints
-        return [*self.iterate(lines, n, on_truncation or _warn, None, *settings)]
+        return [*self.iterate(lines, n, on_truncation, None, *settings)]
 
     def iterate(
         self,

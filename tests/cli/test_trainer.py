@@ -254,7 +254,8 @@ def test_registry_help(command, capsys):
 def test_the_summary_counts_skipped_updates(tmp_path, capsys):
     registry.hparams("tiny").save(tmp_path)
     flags = trainer.main.parse(["t2t-trainer", "--problem=translate_ende", "--hparams_set=tiny"])
-    trainer._print_end(flags, tmp_path, Result(9, None, 1.0, Seen(), skipped_updates=3))
+    folder = ModelFolder(tmp_path)
+    trainer._print_end(flags, folder, Result(9, None, 1.0, Seen(), skipped_updates=3))
     assert "3 updates skipped: their loss or gradients were not finite" in capsys.readouterr().out
-    trainer._print_end(flags, tmp_path, Result(9, None, 1.0, Seen()))
+    trainer._print_end(flags, folder, Result(9, None, 1.0, Seen()))
     assert "skipped" not in capsys.readouterr().out
