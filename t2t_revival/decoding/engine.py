@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, Protocol
-
-import numpy as np
 
 from t2t_revival.checkpoints.directory import Checkpoint, restore_weights
 from t2t_revival.decoding.options import CTRANSLATE2, ENGINES, FLOAT32, MIXED_BFLOAT16, PRECISIONS, TENSORFLOW
@@ -197,24 +194,6 @@ class Engine(Protocol):
     def refuse(self, what: str) -> NoReturn:
         """Raises the error that the engine cannot do something."""
         raise T2TError(self.unsupported.format(what))
-
-
-def draws_of_lines(
-    seed: int, lines: Sequence[int], positions: int, n: int, temperature: float, keep_top_k: int = ALL
-) -> Draws:
-    """Returns random numbers for n samples of each line.
-
-    Args:
-        seed: at least 0.
-        lines: a number for each line, at least 0. Its samples depend on it, on the seed, on n and on the
-            sentence, but not on the other lines.
-        positions: maximum length of the outputs.
-        n: samples of a line.
-        temperature: see `Draws`.
-        keep_top_k: see `Draws`.
-    """
-    uniforms = [np.random.default_rng((seed, line)).random((positions, n), np.float32) for line in lines]
-    return Draws(np.stack(uniforms), np.float32(temperature), np.int32(keep_top_k))
 
 
 def load_transformer(

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from t2t_revival.decoding.constrained_lines import ConstrainedLines, Hypotheses
-from t2t_revival.decoding.engine import Engine, Inputs, SearchSettings, draws_of_lines
+from t2t_revival.decoding.engine import ALL, Draws, Engine, Inputs, SearchSettings
 from t2t_revival.decoding.lexical_constraints import LineConstraints
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.outputs import Translation
@@ -132,3 +132,21 @@ def search_of(engine: Engine, options: DecodeHParams) -> Search:
         return np.asarray(ids).tolist(), np.asarray(scores).tolist()
 
     return search
+
+
+def draws_of_lines(
+    seed: int, lines: Sequence[int], positions: int, n: int, temperature: float, keep_top_k: int = ALL
+) -> Draws:
+    """Returns random numbers for n samples of each line.
+
+    Args:
+        seed: at least 0.
+        lines: a number for each line, at least 0. Its samples depend on it, on the seed, on n and on the
+            sentence, but not on the other lines.
+        positions: maximum length of the outputs.
+        n: samples of a line.
+        temperature: see `Draws`.
+        keep_top_k: see `Draws`.
+    """
+    uniforms = [np.random.default_rng((seed, line)).random((positions, n), np.float32) for line in lines]
+    return Draws(np.stack(uniforms), np.float32(temperature), np.int32(keep_top_k))
