@@ -20,13 +20,13 @@ from tests.test_import_direction import upward_imports
 
 LONGEST = "lines of the longest file"
 LIMITS = {
-    "lines of the package": 44_294,
-    "lines of the core": 42_405,  # all but addons/ and reproduction/
-    "lines of code": 24_628,  # no docstring, blank, comment, import
-    "lines of tests": 37_908,
+    "lines of the package": 44_285,
+    "lines of the core": 42_396,  # all but addons/ and reproduction/
+    "lines of code": 24_624,  # no docstring, blank, comment, import
+    "lines of tests": 37_911,
     LONGEST: 500,
     "files": 317,
-    "private functions called once": 550,
+    "private functions called once": 551,
     "parameters called values": 0,
     "circles of imports": 0,  # imports in functions and for type checkers count too
     "modules in the largest circle": 0,
