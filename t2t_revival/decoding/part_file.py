@@ -183,18 +183,28 @@ class _PartFile(OutputStream):
         self._origin.seek(0)
         try:
             stored = json.loads(self._origin.read())
-        except ValueError:
-            stored = None
-        if lines and stored != origin:
-            difference = _difference(stored, origin) if stored else "its origin is corrupt"
+            difference = _difference(stored, origin)
+        except (ValueError, TypeError, AttributeError):
+            difference = f"{self._part.name}.json is corrupt"
+        if len(lines) > self._total or not all(map(_is_text, lines)):
+            difference = "it is corrupt"
+        if lines and difference:
             self._on_note(f"{self._part} cannot be resumed, starting again: {difference}")
             return []
         return lines
 
 
+def _is_text(line: bytes) -> bool:
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
 def _difference(stored: dict[str, Any], origin: dict[str, Any]) -> str:
     return ", ".join(
-        f"{name} was {stored.get(name)}, is {value}"
-        for name, value in origin.items()
-        if stored.get(name) != value
+        f"{name} was {stored.get(name)}, is {origin.get(name)}"
+        for name in {**origin, **stored}
+        if stored.get(name) != origin.get(name)
     )

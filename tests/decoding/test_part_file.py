@@ -33,9 +33,9 @@ def write(path, results=range(4), notes=None, belongs_to=None, total=4):
     return known
 
 
-def interrupted(path, *results, error=None):
+def interrupted(path, *results, error=None, belongs_to=None):
     with pytest.raises((KeyboardInterrupt, T2TError)) as caught:
-        write(path, [*results, error or KeyboardInterrupt()])
+        write(path, [*results, error or KeyboardInterrupt()], belongs_to=belongs_to)
     return str(caught.value)
 
 
@@ -77,11 +77,27 @@ def test_that_of_another_input_starts_again_and_says_what_changed(path):
     assert notes == [
         f"{path}.part cannot be resumed, starting again: input was text, is another, beam_size was None, is 4"
     ]
-    interrupted(path, 0)
-    side_files(path)[1].write_text("damaged")
+    interrupted(path, 0, belongs_to={"input": "text", "constraints": "some"})
     notes = []
     assert write(path, notes=notes) == []
-    assert "its origin is corrupt" in notes[0]
+    assert notes[0].endswith("starting again: constraints was some, is None")
+
+
+@pytest.mark.parametrize(
+    ("side", "content", "fault"),
+    [
+        (1, b"damaged", "out.part.json is corrupt"),
+        (1, b"[]", "out.part.json is corrupt"),
+        (0, b"null\n\xff\n", "it is corrupt"),
+        (0, b"null\n" * 5, "it is corrupt"),
+    ],
+)
+def test_damaged_ones_start_again(path, side, content, fault):
+    interrupted(path, 0)
+    side_files(path)[side].write_bytes(content)
+    notes = []
+    assert write(path, notes=notes) == []
+    assert notes[0].endswith(f"starting again: {fault}")
 
 
 def test_without_its_part_nothing_is_resumed(path):
