@@ -40,7 +40,7 @@ def open_converted(
 
     Args:
         checkpoint: its file.
-        origin: everything that the converted model depends on, as JSON values.
+        origin: everything that the converted model depends on, as JSON values; `None` accepts any value.
         convert: writes the folder that it is called with, which does not exist yet.
         load: called with the folder; returns the model.
         on_note: called with a line for people on each conversion.
@@ -73,7 +73,9 @@ def open_converted(
 def _is_valid(folder: Path, origin: Mapping[str, Any]) -> bool:
     """Returns whether a folder is a complete conversion of this origin, with the files that were written."""
     try:
-        return checked_json.load(folder / ORIGIN, "") == _description(folder, origin)
+        stored = checked_json.load(folder / ORIGIN, "")
+        expected = _description(folder, {name: value for name, value in origin.items() if value is not None})
+        return all(stored.get(name) == value for name, value in expected.items())
     except (T2TError, OSError):
         return False
 

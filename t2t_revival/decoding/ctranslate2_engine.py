@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import multiprocessing
 import sys
 import zlib
 from collections.abc import Iterator, Sequence
@@ -136,7 +137,7 @@ class CTranslate2Model:
 
         def convert(folder: Path) -> None:
             own = self.hparams, self.vocabularies, positions, self.vocabulary_map, self.heads
-            if "tensorflow" in sys.modules:
+            if "tensorflow" in sys.modules or multiprocessing.current_process().daemon:
                 start_computing()
                 convert_checkpoint(checkpoint.path, folder, *own)
             else:

@@ -77,8 +77,8 @@ def load(
         with native_log.quiet():
             keras_config.import_keras()
         aligning = replace(options, alignments=PHARAOH, markup="")
-        own = EngineConfig(), on_damaged, on_note, data_dir, choose
-        heads, choice = load(folder, checkpoint, aligning, *own).heads, None
+        on_keras = load(folder, checkpoint, aligning, EngineConfig(), on_damaged, on_note, data_dir, choose)
+        heads, choice = on_keras.heads, None
     if config.name == TENSORFLOW:
         start_computing()
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import warnings
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import accumulate, chain
 from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, overload
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 
@@ -322,8 +322,7 @@ class Translator:
         def windows() -> Iterator[tuple[range, list[list[Translation]]]]:
             lengths, batch_size = [*map(len, ids)], self.options.tokens_at_once
             known = ends[skip - 1] if skip else 0
-            how: dict[str, Any] = {"on_progress": show, "ends": set(ends), "skip": known}
-            for window, outputs in self.map_batches(decode, lengths, batch_size, **how):
+            for window, outputs in self.map_batches(decode, lengths, batch_size, show, set(ends), known):
                 first, end = (bisect_right(ends, index) for index in (window.start, window.stop))
                 best = [one[0] for one in outputs]
                 if paragraphs:
@@ -406,9 +405,7 @@ class Translator:
             return [Score(value, len(targets[index])) for index, value in zip(batch, log_probs, strict=True)]
 
         lengths = [max(map(len, pair)) for pair in zip(sources, targets, strict=True)]
-        windows = self.map_batches(
-            score, lengths, self.options.batch_size, on_progress=on_progress, skip=skip
-        )
+        windows = self.map_batches(score, lengths, self.options.batch_size, on_progress, skip=skip)
         return without(skip, windows)
 
     def align(
@@ -439,22 +436,27 @@ class Translator:
             return [*found.values()]
 
         lengths = [max(len(one.source_ids), len(one.ids)) for one in encoded]
-        windows = self.map_batches(
-            links, lengths, self.options.batch_size, on_progress=on_progress, skip=skip
-        )
+        windows = self.map_batches(links, lengths, self.options.batch_size, on_progress, skip=skip)
         return without(skip, windows)
 
     def map_batches(
-        self, function: Callable[[list[int]], list[Result]], lengths: list[int], batch_size: int, **how: Any
+        self,
+        function: Callable[[list[int]], list[Result]],
+        lengths: list[int],
+        batch_size: int,
+        on_progress: OnProgress | None = None,
+        ends: Container[int] | None = None,
+        skip: int = 0,
     ) -> Iterator[tuple[range, list[Result]]]:
-        """Calls `batching.map_batches`, which has more arguments.
+        """Calls `batching.map_batches`.
 
         Raises:
             T2TError: memory is short, or this process was forked after the model was loaded.
         """
         check_not_forked(self._process)
         try:
-            yield from map_batches(function, lengths, batch_size, self.num_parallel_batches, **how)
+            parallel = self.num_parallel_batches
+            yield from map_batches(function, lengths, batch_size, parallel, on_progress, ends, skip)
         except self._engine.out_of_memory as error:
             width = "candidates" if self.options.mbr else "beam_size"
             raise T2TError(
