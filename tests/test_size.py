@@ -20,9 +20,9 @@ from tests.test_import_direction import upward_imports
 
 LONGEST = "lines of the longest file"
 LIMITS = {
-    "lines of the package": 44_285,
-    "lines of the core": 42_396,  # all but addons/ and reproduction/
-    "lines of code": 24_624,  # no docstring, blank, comment, import
+    "lines of the package": 44_275,
+    "lines of the core": 42_386,  # all but addons/ and reproduction/
+    "lines of code": 24_621,  # no docstring, blank, comment, import
     "lines of tests": 37_911,
     LONGEST: 500,
     "files": 317,

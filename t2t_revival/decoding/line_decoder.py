@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
@@ -17,8 +17,6 @@ from t2t_revival.decoding.postprocessor import Decoded, Postprocessor
 from t2t_revival.decoding.preprocessor import pad
 from t2t_revival.decoding.term_check import TermCheck
 from t2t_revival.utils.blank import is_blank
-
-Search = Callable[[np.ndarray, list[int], int, Any], tuple[list[list[list[int]]], list[list[float]]]]
 
 
 class EncodedLines(NamedTuple):
@@ -46,8 +44,8 @@ class LineDecoder:
     Attributes:
         inputs: of a call.
         constrained: those with constraints.
-        search: returns ids, [batch, n, length], and scores, [batch, n], of rows of ids, their numbers, n, and
-            rows of prefixes, or ().
+        engine: finds outputs.
+        options: how to decode.
         postprocessor: makes outputs of ids.
         n: number of outputs.
         check: of terms.
@@ -56,7 +54,8 @@ class LineDecoder:
 
     inputs: EncodedLines
     constrained: ConstrainedLines
-    search: Search
+    engine: Engine
+    options: DecodeHParams
     postprocessor: Postprocessor
     n: int
     check: TermCheck
@@ -69,7 +68,7 @@ class LineDecoder:
         found: list[Hypotheses] = []
         if any(index not in self.constrained for index in indices):
             found += self._free(indices)
-        found += self.constrained.search(indices, self._candidates)
+        found += self.constrained.search(indices, self.options.candidates_of(self.n))
         outputs |= self._finished(found, self.postprocessor)
         if self.aligning:
             outputs |= self._checked(found, self.aligning)
@@ -77,17 +76,22 @@ class LineDecoder:
             outputs[index] = [replace(one, truncated=True) for one in outputs[index]]
         return [self.constrained.mark(*each) for each in outputs.items()]
 
-    @property
-    def _candidates(self) -> int:
-        return self.postprocessor.options.candidates_of(self.n)
-
     def _free(self, indices: list[int]) -> Iterable[Hypotheses]:
         """Returns what the search finds of inputs without their constraints."""
         ids, prefixes, first = self.inputs.ids, self.inputs.prefixes, self.inputs.first_number
         rows = pad([ids[index] for index in indices])
-        prefix_rows = pad([prefixes[index] for index in indices]) if prefixes else ()
-        numbers = [first + index for index in indices]
-        return zip(indices, *self.search(rows, numbers, self._candidates, prefix_rows), strict=True)
+        prefix_rows: Any = pad([prefixes[index] for index in indices]) if prefixes else ()
+        options, n = self.options, self.options.candidates_of(self.n)
+        draws: Any = ()
+        if options.samples:
+            longest = max(rows.shape[1], 1 + np.shape(prefix_rows)[-1]) + options.extra_length
+            sampling = options.sampling_temp, options.sampling_keep_top_k
+            numbers = [first + index for index in indices]
+            draws = draws_of_lines(options.random_seed, numbers, longest, n, *sampling)
+        beam_size = n if options.samples else options.candidates_of(options.beam_size)
+        settings = SearchSettings(beam_size, options.alpha, options.extra_length, n)
+        found = self.engine.search(Inputs(rows, settings, prefix_rows, draws))
+        return zip(indices, *(np.asarray(values).tolist() for values in found), strict=True)
 
     def _finished(
         self, found: Iterable[Hypotheses], postprocessor: Postprocessor
@@ -102,7 +106,8 @@ class LineDecoder:
         """Returns the outputs of the lines with terms."""
 
         def forced(constraints: Mapping[int, LineConstraints]) -> dict[int, list[Translation]]:
-            again = self.constrained.again(constraints, self.inputs.texts, self._candidates)
+            n = self.options.candidates_of(self.n)
+            again = self.constrained.again(constraints, self.inputs.texts, n)
             return self._finished(again, aligning)
 
         checked = self.check(
@@ -113,25 +118,6 @@ class LineDecoder:
         if aligning.options.details:
             return {**checked}
         return {index: [replace(one, details=None) for one in outputs] for index, outputs in checked.items()}
-
-
-def search_of(engine: Engine, options: DecodeHParams) -> Search:
-    """Returns the search of an engine, or its sampler where the options ask for samples."""
-
-    def search(
-        rows: np.ndarray, numbers: list[int], n: int, prefixes: Any
-    ) -> tuple[list[list[list[int]]], list[list[float]]]:
-        draws: Any = ()
-        beam_size = n if options.samples else options.candidates_of(options.beam_size)
-        if options.samples:
-            longest = max(rows.shape[1], 1 + np.shape(prefixes)[-1]) + options.extra_length
-            sampling = options.sampling_temp, options.sampling_keep_top_k
-            draws = draws_of_lines(options.random_seed, numbers, longest, n, *sampling)
-        settings = SearchSettings(beam_size, options.alpha, options.extra_length, n)
-        ids, scores = engine.search(Inputs(rows, settings, prefixes, draws))
-        return np.asarray(ids).tolist(), np.asarray(scores).tolist()
-
-    return search
 
 
 def draws_of_lines(

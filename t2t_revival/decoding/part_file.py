@@ -182,24 +182,16 @@ class _PartFile(OutputStream):
         *lines, _ = self._part.read_bytes().split(b"\n") if self._part.exists() else [b""]
         self._origin.seek(0)
         try:
-            stored = json.loads(self._origin.read())
-            difference = _difference(stored, origin)
+            b"\n".join(lines).decode()
+            difference = _difference(json.loads(self._origin.read()), origin)
         except (ValueError, TypeError, AttributeError):
-            difference = f"{self._part.name}.json is corrupt"
-        if len(lines) > self._total or not all(map(_is_text, lines)):
+            difference = "it is corrupt"
+        if len(lines) > self._total:
             difference = "it is corrupt"
         if lines and difference:
             self._on_note(f"{self._part} cannot be resumed, starting again: {difference}")
             return []
         return lines
-
-
-def _is_text(line: bytes) -> bool:
-    try:
-        line.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _difference(stored: dict[str, Any], origin: dict[str, Any]) -> str:

@@ -222,9 +222,8 @@ def digest(lines: Any) -> str:
 def nearest(outputs: Sequence[Translation], reference: str) -> Translation:
     """Returns the output with the highest sentence chrF against a reference, the better one of equals.
 
-    Kim and Rush, 2016, "Sequence-Level Knowledge Distillation".
-
-    Kim and Rush compare by smoothed sentence BLEU; chrF needs no tokeniser, and no smoothing.
+    Kim and Rush, 2016, "Sequence-Level Knowledge Distillation", compare by smoothed sentence BLEU; chrF
+    needs no tokeniser, and no smoothing.
 
     Args:
         outputs: best first, at least one.

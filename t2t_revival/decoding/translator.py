@@ -30,7 +30,7 @@ from t2t_revival.decoding.engine import EngineConfig, Inputs, SearchSettings
 from t2t_revival.decoding.engines import Model
 from t2t_revival.decoding.head_choice import HeadChoice, HeadSearch
 from t2t_revival.decoding.lexical_constraints import constraints_of
-from t2t_revival.decoding.line_decoder import EncodedLines, LineDecoder, search_of
+from t2t_revival.decoding.line_decoder import EncodedLines, LineDecoder
 from t2t_revival.decoding.loading import load
 from t2t_revival.decoding.markup.translation import MarkedLine, with_markup
 from t2t_revival.decoding.notes import NO_HEADS, OF_ENSEMBLE, OnNote, ignore_note, unchecked
@@ -236,8 +236,7 @@ class Translator:
     ) -> list[list[Translation]]:
         """Returns the outputs of each line in input order; a single string is one line. See `iterate`."""
         lines = [lines] if isinstance(lines, str) else lines
-        settings = preprocessed, prefixes, first_line, constraints
-        return [*self.iterate(lines, n, on_truncation, None, *settings)]
+        return [*self.iterate(lines, n, on_truncation, None, preprocessed, prefixes, first_line, constraints)]
 
     def iterate(
         self,
@@ -312,8 +311,9 @@ class Translator:
         detailer = self.term_detailer if check.lines else None  # made here, before threads decode
         aligning = replace(self._postprocessor, detailer=detailer) if detailer else None
         inputs = EncodedLines(texts, ids, prefix_ids, 1 if paragraphs else first_line, cut.keys())
-        search = search_of(self._engine, self.options)
-        decode = LineDecoder(inputs, bound, search, self._postprocessor, n, check, aligning)
+        decode = LineDecoder(
+            inputs, bound, self._engine, self.options, self._postprocessor, n, check, aligning
+        )
 
         def show(progress: DecodingProgress) -> None:
             if on_progress:

@@ -301,10 +301,8 @@ class ServedTranslator:
             batch_size: see `iterate`.
             constraints: see `iterate`.
         """
-        options, bound = (
-            self.options,
-            [dataclasses.astuple(one) if one else None for one in constraints or ()],
-        )
+        options = self.options
+        bound = [dataclasses.astuple(one) if one else None for one in constraints or ()]
         return {
             "input": digest(lines),
             "model": [self.model.where, model_name],
