@@ -23,7 +23,7 @@ LIMITS = {
     "lines of the package": 44_275,
     "lines of the core": 42_386,  # all but addons/ and reproduction/
     "lines of code": 24_621,  # no docstring, blank, comment, import
-    "lines of tests": 37_911,
+    "lines of tests": 37_910,
     LONGEST: 500,
     "files": 317,
     "private functions called once": 551,

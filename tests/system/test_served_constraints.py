@@ -34,15 +34,11 @@ def place(sample_model: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def of_decoder(place: Path, *flags: str) -> list[str]:
-    out = place / "decoded"
-    run("t2t-decoder", f"--output_dir={place / 'model'}", f"--decode_to_file={out}", *flags)
-    return out.read_text(encoding="utf-8").split("\n")
+    return run("t2t-decoder", f"--output_dir={place / 'model'}", *flags).stdout.split("\n")
 
 
 def of_query_server(place: Path, *flags: str) -> list[str]:
-    out = place / "served"
-    run("t2t-query-server", f"--saved_model={place / 'export'}", f"--decode_to_file={out}", *flags)
-    return out.read_text(encoding="utf-8").split("\n")
+    return run("t2t-query-server", f"--saved_model={place / 'export'}", *flags).stdout.split("\n")
 
 
 @pytest.mark.nightly
@@ -118,12 +114,8 @@ def test_terms_are_checked_by_the_word_alignment(place: Path, sample_data: Path,
     assert [dict(one.unaligned) for one in own] == [one.get("unaligned", {}) for one in found]
     assert not any(one.details for one in own)
     wrong = 0
-    for number, terms in (
-        (1, {"dog": "Katze"}),
-        (4, {"king": "Wald", "book": "Garten"}),
-        (6, {"dog": "Katze"}),
-        (7, {"dog": "Katze"}),
-    ):
+    dog = {"dog": "Katze"}
+    for number, terms in ((1, dog), (4, {"king": "Wald", "book": "Garten"}), (6, dog), (7, dog)):
         output = links[number - 1]
         sources = [lines[number - 1][word["start"] : word["end"]] for word in output["source_words"]]
         targets = [word["text"].strip(".,") for word in output["words"]]
@@ -131,10 +123,8 @@ def test_terms_are_checked_by_the_word_alignment(place: Path, sample_data: Path,
         expected = {term: phrase for term, phrase in terms.items() if (term, phrase) not in pairs}
         assert found[number - 1].get("unaligned", {}) == output.get("unaligned", {}) == expected
         for term, phrase in expected.items():
-            assert (
-                f"in, line {number}: '{phrase}' is in the output, but seems not to translate '{term}'"
-                in checked.stderr
-            )
+            note = f"in, line {number}: '{phrase}' is in the output, but seems not to translate '{term}'"
+            assert note in checked.stderr
         wrong += len(expected)
     assert checked.stderr.count("seems not to translate") == wrong > 0
 
