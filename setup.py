@@ -60,9 +60,9 @@ setup(
     package_data={
         "t2t_revival": ["from_tensor2tensor.md", "py.typed"],
         "t2t_revival.sample_corpus": ["corpus.zip"],
-        "t2t_revival.server.page": ["page.html", "page.css", "page.js"],
+        "t2t_revival.addons.server.page": ["page.html", "page.css", "page.js"],
         "t2t_revival.serving": ["translate.cc"],
-        "t2t_revival.visualization": ["attention.html", "attention.css", "attention.js"],
+        "t2t_revival.addons.attention": ["attention.html", "attention.css", "attention.js"],
     },
     install_requires=[
         "absl-py>=2.1",

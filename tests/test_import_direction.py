@@ -27,10 +27,8 @@ LOW_TO_HIGH = (
     "t2t_import",
     "visualization",
     "experiment",
+    "addons",
     "reproduction",
-    "distillation",
-    "back_translation",
-    "server",
     "cli",
 )
 
@@ -53,6 +51,19 @@ def rank(module: str) -> int:
 
 def test_imports_go_down() -> None:
     faults = [f"{module} imports {name}" for module, name in upward_imports(for_types=False)]
+    assert not faults, "\n".join(faults)
+
+
+def test_the_core_knows_no_add_on() -> None:
+    """Commands have their add-ons; all else finds them by name."""
+    faults = [
+        f"{module} imports {name}"
+        for module, path in MODULES.items()
+        if not module.startswith((f"{NAME}.addons", f"{NAME}.reproduction", f"{NAME}.cli."))
+        for statement in import_statements(parsed(path), for_types=True)
+        for name in imported(statement)
+        if name.startswith(f"{NAME}.addons")
+    ]
     assert not faults, "\n".join(faults)
 
 

@@ -13,6 +13,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
+from t2t_revival.addons.attention.attention import compute_attention
+from t2t_revival.addons.attention.page import page as html_page
+from t2t_revival.addons.attention.picture import draw
 from t2t_revival.cli.support import tensorflow_setup
 from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.flags import WRITTEN, flag
@@ -21,9 +24,6 @@ from t2t_revival.cli.support.run_flags import ModelFlags, decode_options
 from t2t_revival.cli.support.text_files import check_outputs
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.files import buffered_write
-from t2t_revival.visualization.attention import compute_attention
-from t2t_revival.visualization.attention_page import page as html_page
-from t2t_revival.visualization.attention_picture import draw
 
 PAGE_NAME = "attention.html"
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from t2t_revival import registry
-from t2t_revival.back_translation.corpus import BackTranslation, MonolingualText
-from t2t_revival.back_translation.noise import WordNoise
+from t2t_revival.addons.back_translation.corpus import BackTranslation, MonolingualText
+from t2t_revival.addons.back_translation.noise import WordNoise
 from t2t_revival.checkpoints.selection import taking_next
 from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.engine_flags import Engine, engine_flags

@@ -22,6 +22,9 @@ from functools import partial
 from pathlib import Path
 
 from t2t_revival import registry
+from t2t_revival.addons.distillation.comparison import GREEDY, STUDENT, TEACHER, make_table, measure
+from t2t_revival.addons.distillation.student_data import make_student_data, student_data_dir
+from t2t_revival.addons.distillation.teacher_outputs import TeacherOutputs, read_pairs
 from t2t_revival.checkpoints.averaging import average_latest
 from t2t_revival.checkpoints.directory import list_averaged, list_checkpoints
 from t2t_revival.checkpoints.selection import taking_next
@@ -43,9 +46,6 @@ from t2t_revival.cli.support.text_files import STANDARD_STREAM, read_lines
 from t2t_revival.cli.support.training_flags import NAMES, TrainingFlags
 from t2t_revival.curve_files import DEV, has_point
 from t2t_revival.decoding.trained_models import TrainedModel, load_translator, open_models
-from t2t_revival.distillation.comparison import GREEDY, STUDENT, TEACHER, make_table, measure
-from t2t_revival.distillation.student_data import make_student_data, student_data_dir
-from t2t_revival.distillation.teacher_outputs import TeacherOutputs, read_pairs
 from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.model_folder import ModelFolder, Run
 from t2t_revival.problems.problem import TRAIN

@@ -27,11 +27,11 @@ from t2t_revival.cli.support.messages import say
 from t2t_revival.cli.support.subcommand import run_command
 from t2t_revival.errors import T2TError, did_you_mean
 from t2t_revival.reproduction import figures, table2, table3, table4
-from t2t_revival.reproduction.result_table import ResultTable
 from t2t_revival.reproduction.runs import TRANSLATION, Runs
 from t2t_revival.reproduction.scales import SCALES
 from t2t_revival.utils import checked_json
 from t2t_revival.utils.files import check_writable
+from t2t_revival.visualization.result_table import ResultTable
 
 Maker = Callable[[Runs, "ReproduceFlags"], None]
 SETTINGS = "settings.json"  # of all trainings of a folder

@@ -21,6 +21,9 @@ from pathlib import Path
 import numpy as np
 
 from t2t_revival import registry, t2t_names
+from t2t_revival.addons.rerank import reranking
+from t2t_revival.addons.rerank.bleu_tuning import Table, bleu_statistics, tune
+from t2t_revival.addons.rerank.reranking import NBest, RescoringModel
 from t2t_revival.checkpoints.selection import taking_next
 from t2t_revival.cli.support import tensorflow_setup
 from t2t_revival.cli.support.command import Command
@@ -38,10 +41,7 @@ from t2t_revival.cli.support.text_files import (
 from t2t_revival.decoding.outputs import to_bytes
 from t2t_revival.decoding.trained_models import load_translator
 from t2t_revival.errors import CommandLine, T2TError
-from t2t_revival.evaluation import reranking
-from t2t_revival.evaluation.bleu_tuning import Table, bleu_statistics, tune
 from t2t_revival.evaluation.decoded import scoring_command
-from t2t_revival.evaluation.reranking import NBest, RescoringModel
 from t2t_revival.metrics.bleu import chrf_score, sacrebleu_score
 from t2t_revival.utils import checked_json
 from t2t_revival.utils.files import check_writable, is_special

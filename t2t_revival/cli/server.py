@@ -26,6 +26,8 @@ from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
 
+from t2t_revival.addons.server.batching import BatchLimits
+from t2t_revival.addons.server.config import ModelConfig, check_name, exported_name, load_config
 from t2t_revival.cli.support import tensorflow_setup
 from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.engine_flags import Engine, engine_flags
@@ -35,13 +37,11 @@ from t2t_revival.cli.support.run_flags import ModelFlags
 from t2t_revival.decoding.options import CTRANSLATE2, FLOAT32, TENSORFLOW, DecodeHParams
 from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.model_folder import ModelFolder
-from t2t_revival.server.batching import BatchLimits
-from t2t_revival.server.config import ModelConfig, check_name, exported_name, load_config
 from t2t_revival.serving.folder_model import FolderModel
 from t2t_revival.utils.signals import ending_signals, handling
 
 if TYPE_CHECKING:
-    from t2t_revival.server.versions import ServedModel
+    from t2t_revival.addons.server.versions import ServedModel
 
 NEEDED = ("fastapi", "uvicorn", "prometheus_client")
 LOCAL = ("127.0.0.1", "localhost", "::1")
@@ -162,7 +162,7 @@ def _served(config: ModelConfig, flags: ServerFlags, stack: ExitStack) -> Served
     Raises:
         T2TError: there is no such model, or an export cannot have the settings of its decoding.
     """
-    from t2t_revival.server.versions import ServedModel
+    from t2t_revival.addons.server.versions import ServedModel
 
     if config.output_dir:
         folder = ModelFolder(config.output_dir)
@@ -181,9 +181,9 @@ def _prepare(
     config: ModelConfig, folder: ModelFolder, options: DecodeHParams, stack: ExitStack, served: ServedModel
 ) -> None:
     """Loads the checkpoint of an output_dir, and serves it, exported, with the number of its step."""
+    from t2t_revival.addons.server.inspection import Inspector
     from t2t_revival.decoding.alignment_heads import AlignmentHeads
     from t2t_revival.decoding.translator import Translator
-    from t2t_revival.server.inspection import Inspector
     from t2t_revival.serving.export import export
     from t2t_revival.serving.translator_model import TranslatorModel
 
@@ -227,9 +227,9 @@ def _run(
     """Serves until SIGINT, SIGTERM or SIGHUP, or until a model cannot be loaded."""
     import uvicorn
 
-    from t2t_revival.server.app import create_app
-    from t2t_revival.server.limits import Limits
-    from t2t_revival.server.service import Start
+    from t2t_revival.addons.server.app import create_app
+    from t2t_revival.addons.server.requests import Limits
+    from t2t_revival.addons.server.service import Start
 
     host, port = listener.getsockname()[:2]
     address = f"http://{'localhost' if host in LOCAL else host}:{port}"

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
+from t2t_revival.addons.attention.attention import ENCODER, Attention, AttentionWeights, compute_attention
+from t2t_revival.addons.attention.page import page
+from t2t_revival.addons.attention.picture import draw
 from t2t_revival.reproduction.runs import Runs
 from t2t_revival.utils.files import atomic_write
-from t2t_revival.visualization.attention import ENCODER, Attention, AttentionWeights, compute_attention
-from t2t_revival.visualization.attention_page import page
-from t2t_revival.visualization.attention_picture import draw
 
 LAYER, OF_LAYERS = 5, 6
 LAWS = (

@@ -18,7 +18,6 @@ from t2t_revival.evaluation.checkpoint_evaluation import settings_fingerprint
 from t2t_revival.hparams import HParams
 from t2t_revival.metrics.bleu import sacrebleu_score
 from t2t_revival.model_folder import ModelFolder
-from t2t_revival.reproduction.result_table import Cell, ResultTable
 from t2t_revival.reproduction.runs import Decoded, Runs
 from t2t_revival.reproduction.training_flops import (
     counted_flops,
@@ -30,6 +29,7 @@ from t2t_revival.reproduction.training_flops import (
 from t2t_revival.training.state import Seen
 from t2t_revival.utils.csv_table import CsvTable
 from t2t_revival.visualization.png import png_figure
+from t2t_revival.visualization.result_table import Cell, ResultTable
 
 OnMessage = Callable[[str], None]
 

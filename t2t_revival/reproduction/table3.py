@@ -13,8 +13,8 @@ from t2t_revival.metrics import significance
 from t2t_revival.metrics.significance import Compared
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.problems.problem import DEV
-from t2t_revival.reproduction.result_table import Cell, ResultTable, draw_dots
 from t2t_revival.reproduction.runs import TRANSLATION, Runs, dev_perplexity
+from t2t_revival.visualization.result_table import Cell, ResultTable, draw_dots
 
 BASE, BIG = "base", "big"
 LIKE_BASE = 65.0  # millions of parameters, where the paper leaves the cell empty

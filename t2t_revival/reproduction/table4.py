@@ -7,8 +7,8 @@ from pathlib import Path
 
 from t2t_revival import registry
 from t2t_revival.evaluation.decoded import score_outputs
-from t2t_revival.reproduction.result_table import Cell, ResultTable, draw_dots
 from t2t_revival.reproduction.runs import Runs
+from t2t_revival.visualization.result_table import Cell, ResultTable, draw_dots
 
 ALONE, SEMI = "parse_wsj", "parse_wsj_semi"
 PAPER: Sequence[tuple[str, str, float, str | None]] = (  # F1 on section 23, and the problem trained here

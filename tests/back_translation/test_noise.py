@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from t2t_revival import T2TError
-from t2t_revival.back_translation.noise import BLANK, WordNoise
+from t2t_revival.addons.back_translation.noise import BLANK, WordNoise
 
 WORDS = st.lists(st.sampled_from(["the", "old", "dog", "sleeps", "in", "a", "garden"]), max_size=30)
 NUMBERS = st.integers(1, 10**9)

@@ -5,9 +5,9 @@ import json
 import pytest
 
 from t2t_revival import Translator
+from t2t_revival.addons.server.terms import aligned
 from t2t_revival.cli import align
 from t2t_revival.decoding.alignment_heads import FILE_NAME, AlignmentHeads
-from t2t_revival.server.terms import aligned
 
 SOURCES, TARGETS = ["the dog sees train1 houses", "", "the dog"], ["der Hund sieht", "", "der Hund"]
 

@@ -6,12 +6,12 @@ import keras
 import pytest
 
 from t2t_revival import DecodeHParams, HParams, T2TError, Transformer, Translator
+from t2t_revival.addons.attention.attention import compute_attention
 from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 from t2t_revival.decoding.ctranslate2_format import write_ctranslate2
 from t2t_revival.model_folder import ModelFolder, Run
-from t2t_revival.visualization.attention import compute_attention
 
 CHINESE = ["老狗看见一只小猫。", "小鸟跟着黑马。", "孩子找到鸟。"] * 9
 HPARAMS = HParams(num_hidden_layers=1, hidden_size=8, filter_size=8, num_heads=2, max_length=30)

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from t2t_revival.addons.server.app import create_app
+from t2t_revival.addons.server.metrics import Metrics
+from t2t_revival.addons.server.requests import Limits
 from t2t_revival.cli.server import main
-from t2t_revival.server.app import create_app
-from t2t_revival.server.limits import Limits
-from t2t_revival.server.metrics import Metrics
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]["server"]

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
+from t2t_revival.addons.distillation.teacher_outputs import TeacherOutputs
 from t2t_revival.decoding.trained_models import TrainedModel
-from t2t_revival.distillation.teacher_outputs import TeacherOutputs
 from tests.support import decoded_blocks
 from tests.support.fake_translator import FakeTranslator
 

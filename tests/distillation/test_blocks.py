@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from t2t_revival import DecodeHParams, T2TError
-from t2t_revival.back_translation.noise import WordNoise
+from t2t_revival.addons.back_translation.noise import WordNoise
+from t2t_revival.addons.distillation.blocks import DecodedBlocks
 from t2t_revival.decoding.shards import Shard
 from t2t_revival.decoding.trained_models import TrainedModel
-from t2t_revival.distillation.blocks import DecodedBlocks
 from tests.support import decoded_blocks
 from tests.support.decoded_blocks import LINES, SOURCES, content
 from tests.support.fake_translator import FakeTranslator

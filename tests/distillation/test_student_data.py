@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from t2t_revival import T2TError
+from t2t_revival.addons.distillation.student_data import make_student_data, student_data_dir
+from t2t_revival.addons.distillation.teacher_outputs import TeacherOutputs
 from t2t_revival.decoding.shards import Shard
-from t2t_revival.distillation.student_data import make_student_data, student_data_dir
-from t2t_revival.distillation.teacher_outputs import TeacherOutputs
 from tests.support.decoded_blocks import SOURCES, TARGETS
 
 MakeOutputs = Callable[..., TeacherOutputs]

@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from t2t_revival.evaluation.bleu_tuning import Table, best_step, bleu_of, bleu_statistics, corpus_bleu, tune
+from t2t_revival.addons.rerank.bleu_tuning import (
+    Table,
+    best_step,
+    bleu_of,
+    bleu_statistics,
+    corpus_bleu,
+    tune,
+)
 from t2t_revival.metrics.bleu import sacrebleu_score
 
 WORDS = ["a", "the", "dog", "cat", "sees", "houses", "of", "in", "and", "two", "small", "old"]

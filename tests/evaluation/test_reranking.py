@@ -10,10 +10,7 @@ import numpy as np
 import pytest
 
 from t2t_revival import T2TError
-from t2t_revival.decoding.outputs import Score
-from t2t_revival.decoding.preprocessor import Truncation
-from t2t_revival.errors import LineError
-from t2t_revival.evaluation.reranking import (
+from t2t_revival.addons.rerank.reranking import (
     Candidate,
     NBest,
     _is_reverse,
@@ -23,6 +20,9 @@ from t2t_revival.evaluation.reranking import (
     make_table,
     rerank,
 )
+from t2t_revival.decoding.outputs import Score
+from t2t_revival.decoding.preprocessor import Truncation
+from t2t_revival.errors import LineError
 from t2t_revival.utils import checked_json
 
 SOURCES = ["a bc", " ", "def", "gh"]

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from t2t_revival.addons.attention.attention import Attention, AttentionWeights
 from t2t_revival.reproduction import figures
-from t2t_revival.visualization.attention import Attention, AttentionWeights
 
 QUERIES = ["The", "▁L", "aw", "▁will", ",", "▁but", "▁its", "▁app", "lication", "."]
 TOKENS = len(QUERIES)

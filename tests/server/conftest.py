@@ -8,10 +8,11 @@ from starlette.testclient import TestClient
 from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef
 
 from t2t_revival import T2TError
-from t2t_revival.server.app import create_app
-from t2t_revival.server.inspection import ExplainAnswer, OtherWord, OutputWord, Place, Score, Training
-from t2t_revival.server.translate import Options
-from t2t_revival.server.versions import AVAILABLE, END, ServedModel, Version
+from t2t_revival.addons.attention import page as attention_page
+from t2t_revival.addons.server.app import create_app
+from t2t_revival.addons.server.inspection import ExplainAnswer, OtherWord, OutputWord, Place, Score, Training
+from t2t_revival.addons.server.translate import Options
+from t2t_revival.addons.server.versions import AVAILABLE, END, ServedModel, Version
 from t2t_revival.serving.signatures import (
     DEFAULT,
     DTYPES,
@@ -20,7 +21,6 @@ from t2t_revival.serving.signatures import (
     WITH_SAMPLING,
     WITH_TABLES,
 )
-from t2t_revival.visualization import attention_page
 
 USUAL = ["inputs", "alpha", "extra_length", "n"]
 SAMPLING = ["sampling_temp", "sampling_keep_top_k", "random_seed"]

@@ -9,9 +9,9 @@ import pytest
 import uvicorn
 
 from t2t_revival import registry
-from t2t_revival.server.app import create_app
-from t2t_revival.server.versions import AVAILABLE, ServedModel, Version
-from t2t_revival.visualization.attention import CROSS, Attention, AttentionWeights
+from t2t_revival.addons.attention.attention import CROSS, Attention, AttentionWeights
+from t2t_revival.addons.server.app import create_app
+from t2t_revival.addons.server.versions import AVAILABLE, ServedModel, Version
 from tests.server.conftest import CapitalLetters, CapitalsInspector, Parser
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)

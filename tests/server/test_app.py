@@ -7,10 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from t2t_revival.server.batching import BatchLimits
-from t2t_revival.server.limits import Limits
-from t2t_revival.server.service import Start
-from t2t_revival.server.versions import AVAILABLE, END, ServedModel, Version
+from t2t_revival.addons.server.batching import BatchLimits
+from t2t_revival.addons.server.requests import Limits
+from t2t_revival.addons.server.service import Start
+from t2t_revival.addons.server.versions import AVAILABLE, END, ServedModel, Version
 from t2t_revival.serving.signatures import WITH_SAMPLING, WITH_TABLES
 from tests.server.conftest import CapitalLetters, CapitalsInspector, error_of
 

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from t2t_revival import T2TError
-from t2t_revival.server.batching import Batcher, BatchLimits, QueueFullError
-from t2t_revival.server.metrics import Metrics
+from t2t_revival.addons.server.batching import Batcher, BatchLimits, QueueFullError
+from t2t_revival.addons.server.metrics import Metrics
 from t2t_revival.serving.signatures import DEFAULT, WITH_OPTIONS
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from t2t_revival import T2TError
-from t2t_revival.server.config import ModelConfig, exported_name, load_config
+from t2t_revival.addons.server.config import ModelConfig, exported_name, load_config
 
 
 def test_models_of_a_file(tmp_path):

@@ -5,9 +5,9 @@ import threading
 import time
 
 from t2t_revival import registry
-from t2t_revival.server import service
-from t2t_revival.server.limits import Limits
-from t2t_revival.server.versions import AVAILABLE, ServedModel, Version
+from t2t_revival.addons.server import service
+from t2t_revival.addons.server.requests import Limits
+from t2t_revival.addons.server.versions import AVAILABLE, ServedModel, Version
 from tests.server.conftest import CapitalsInspector, Parser, error_of
 
 

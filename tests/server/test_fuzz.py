@@ -16,8 +16,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from t2t_revival import T2TError
-from t2t_revival.server.app import create_app
-from t2t_revival.server.versions import AVAILABLE, ServedModel, Version
+from t2t_revival.addons.server.app import create_app
+from t2t_revival.addons.server.versions import AVAILABLE, ServedModel, Version
 from t2t_revival.serving.signatures import DTYPES, WITH_OPTIONS
 from tests.server.conftest import CapitalLetters, CapitalsInspector
 

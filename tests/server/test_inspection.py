@@ -4,6 +4,8 @@ import keras
 import pytest
 
 from t2t_revival import DecodeHParams, T2TError, Transformer, Translator, registry
+from t2t_revival.addons.server.explanation import explain
+from t2t_revival.addons.server.inspection import MAX_POINTS, ExplainRequest, Inspector
 from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.checkpoints.best import keep_best
 from t2t_revival.checkpoints.directory import Checkpoint
@@ -11,8 +13,6 @@ from t2t_revival.checkpoints.file import fingerprint
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 from t2t_revival.evaluation.checkpoint_evaluation import Evaluations
 from t2t_revival.model_folder import ModelFolder, Run
-from t2t_revival.server.inspection import MAX_POINTS, ExplainRequest, Inspector
-from t2t_revival.visualization.explanation import explain
 from tests.support.tiny_models import TINY
 
 DEV = "step,target_tokens,seconds,loss,bleu,data,decoding\n"

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from t2t_revival.server.versions import ServedModel
+from t2t_revival.addons.server.versions import ServedModel
 from t2t_revival.serving.signatures import DEFAULT, WITH_SAMPLING
 from tests.server.conftest import CapitalLetters
 from tests.server.page_server import Running, explained, in_a_browser, lit, type_text

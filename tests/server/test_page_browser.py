@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from t2t_revival.server.limits import Limits
+from t2t_revival.addons.server.requests import Limits
 from tests.server.page_server import Running, explained, in_a_browser, lit, type_text
 
 playwright = pytest.importorskip("playwright.sync_api")

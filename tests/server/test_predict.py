@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from t2t_revival.server.predict import Call, RequestError, format_predict, parse_predict
+from t2t_revival.addons.server.predict import Call, RequestError, format_predict, parse_predict
 from t2t_revival.serving.signatures import DEFAULT, WITH_OPTIONS
 from tests.server.conftest import CapitalLetters
 

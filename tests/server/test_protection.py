@@ -3,8 +3,8 @@
 import asyncio
 import json
 
-from t2t_revival.server import protection
-from t2t_revival.server.protection import Protection
+from t2t_revival.addons.server import protection
+from t2t_revival.addons.server.protection import Protection
 
 
 async def echo(scope, receive, send):

@@ -3,10 +3,10 @@
 import asyncio
 
 from t2t_revival import T2TError
+from t2t_revival.addons.server import terms
+from t2t_revival.addons.server.translate import Options, translations
 from t2t_revival.data.vocabulary.spans import split_words
 from t2t_revival.decoding.details import Details, Word
-from t2t_revival.server import terms
-from t2t_revival.server.translate import Options, translations
 from t2t_revival.serving.signatures import NO_OUTPUT
 
 LINKS = {  # of each output with the words of "The old dog sleeps."

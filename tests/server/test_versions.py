@@ -7,9 +7,9 @@ from types import MappingProxyType
 import pytest
 
 from t2t_revival import T2TError
-from t2t_revival.server import versions
-from t2t_revival.server.predict import RequestError
-from t2t_revival.server.versions import ServedModel
+from t2t_revival.addons.server import versions
+from t2t_revival.addons.server.predict import RequestError
+from t2t_revival.addons.server.versions import ServedModel
 
 
 class Loaded(str):

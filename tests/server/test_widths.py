@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from t2t_revival import DecodeHParams, LineConstraints
-from t2t_revival.server.batching import Batcher, BatchLimits
-from t2t_revival.server.metrics import Metrics
+from t2t_revival.addons.server.batching import Batcher, BatchLimits
+from t2t_revival.addons.server.metrics import Metrics
 from t2t_revival.serving.folder_model import FolderModel
 from t2t_revival.serving.phrases import NO_PHRASES, Description
 from t2t_revival.serving.signatures import (

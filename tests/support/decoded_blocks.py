@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from t2t_revival import DecodeHParams, registry
-from t2t_revival.back_translation.corpus import BackTranslation, MonolingualText
+from t2t_revival.addons.back_translation.corpus import BackTranslation, MonolingualText
+from t2t_revival.addons.distillation.blocks import DecodedBlocks
+from t2t_revival.addons.distillation.teacher_outputs import TeacherOutputs
 from t2t_revival.checkpoints import directory, file
 from t2t_revival.decoding.trained_models import TrainedModel
-from t2t_revival.distillation.blocks import DecodedBlocks
-from t2t_revival.distillation.teacher_outputs import TeacherOutputs
 from t2t_revival.model_folder import ModelFolder
 
 SIZES = {"train": 10, "dev": 3, "test": 2}

@@ -3,7 +3,7 @@
 from functools import partial
 from unittest import mock
 
-from t2t_revival.back_translation.corpus import BackTranslation
+from t2t_revival.addons.back_translation.corpus import BackTranslation
 from t2t_revival.cli import back_translate
 
 BLOCK_LINES = 10

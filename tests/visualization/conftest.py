@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from t2t_revival.visualization.attention import CROSS, DECODER, ENCODER, START, Attention, AttentionWeights
+from t2t_revival.addons.attention.attention import CROSS, DECODER, ENCODER, START, Attention, AttentionWeights
 
 HOSTILE = [
     "</script>",

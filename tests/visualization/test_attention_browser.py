@@ -6,7 +6,7 @@ import shutil
 import numpy as np
 import pytest
 
-from t2t_revival.visualization.attention_page import page
+from t2t_revival.addons.attention.page import page
 
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = [

@@ -9,9 +9,7 @@ import pytest
 from keras import ops
 
 from t2t_revival import DecodeHParams, T2TError, Transformer, Translator
-from t2t_revival.data.vocabulary.sentencepiece import EOS
-from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
-from t2t_revival.visualization.attention import (
+from t2t_revival.addons.attention.attention import (
     CROSS,
     DECODER,
     ENCODER,
@@ -20,6 +18,8 @@ from t2t_revival.visualization.attention import (
     compute_attention,
     labels,
 )
+from t2t_revival.data.vocabulary.sentencepiece import EOS
+from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 from tests.support.tiny_models import TINY
 
 pytestmark = pytest.mark.filterwarnings("ignore:You are using a softmax over axis -1")  # one token

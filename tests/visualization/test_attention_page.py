@@ -12,9 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from matplotlib.figure import Figure
 
-from t2t_revival.visualization import attention_picture
-from t2t_revival.visualization.attention import COLOURS, CROSS, DECODER, Attention, AttentionWeights
-from t2t_revival.visualization.attention_page import page
+from t2t_revival.addons.attention import picture as attention_picture
+from t2t_revival.addons.attention.attention import COLOURS, CROSS, DECODER, Attention, AttentionWeights
+from t2t_revival.addons.attention.page import page
 
 
 class Elements(HTMLParser):

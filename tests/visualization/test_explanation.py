@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from keras import ops
 
 from t2t_revival import DecodeHParams, T2TError, Transformer, Translator
+from t2t_revival.addons.server import explanation
+from t2t_revival.addons.server.explanation import MAX_TOKENS, _words, explain
 from t2t_revival.data.vocabulary.sentencepiece import EOS, Vocabulary
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
-from t2t_revival.visualization import explanation
-from t2t_revival.visualization.explanation import MAX_TOKENS, _words, explain
 from tests.support.tiny_models import TINY
 from tests.visualization.conftest import softmax
 

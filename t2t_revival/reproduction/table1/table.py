@@ -10,7 +10,6 @@ import numpy as np
 
 from t2t_revival.errors import T2TError
 from t2t_revival.model.extensions.restricted_attention import MIN_BLOCK
-from t2t_revival.reproduction.result_table import Cell, ResultTable
 from t2t_revival.reproduction.table1.layer_types import (
     ATTENTION,
     HEAD,
@@ -33,6 +32,7 @@ from t2t_revival.reproduction.table1.timings import (
     read_timings,
 )
 from t2t_revival.visualization.png import png_figure
+from t2t_revival.visualization.result_table import Cell, ResultTable
 
 FIGURE_FILE = "layer_costs.png"
 PATH_LENGTHS = (8, 32, 128)  # values of n for path lengths

@@ -14,14 +14,14 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from t2t_revival.back_translation.noise import WordNoise
+from t2t_revival.addons.back_translation.noise import WordNoise
+from t2t_revival.addons.distillation.blocks import DecodedBlocks, OnLines, check_plain, option_values
 from t2t_revival.data.indexed_file import read_text
 from t2t_revival.decoding.notes import OnNote, ignore_note
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.outputs import to_bytes
 from t2t_revival.decoding.shards import Shard
 from t2t_revival.decoding.trained_models import TrainedModel
-from t2t_revival.distillation.blocks import DecodedBlocks, OnLines, check_plain, option_values
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.decoded import SplitFiles
 from t2t_revival.problems.problem import TRAIN, Problem

@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BaseModel, Field, StringConstraints, model_validator
 
+from t2t_revival.addons.server.predict import RequestError
+from t2t_revival.addons.server.requests import RequestBody
+from t2t_revival.addons.server.rows import Columns
 from t2t_revival.decoding.constrained_lines import checked
 from t2t_revival.decoding.json_inputs import JsonLine
 from t2t_revival.decoding.lexical_constraints import LineConstraints
 from t2t_revival.decoding.options import BOUNDS, MAX_ALPHA, TEMPERATURES, DecodeHParams
 from t2t_revival.decoding.terminology import Terminology
 from t2t_revival.errors import T2TError
-from t2t_revival.server.predict import RequestError
-from t2t_revival.server.requests import RequestBody
-from t2t_revival.server.rows import Columns
 from t2t_revival.serving.signatures import (
     DEFAULT,
     NO_OUTPUT,

@@ -17,27 +17,33 @@ from fastapi import FastAPI, Request
 from fastapi.responses import StreamingResponse
 from google.protobuf.json_format import MessageToDict
 
+from t2t_revival.addons.server.batching import Batcher, BatchLimits, QueueFullError
+from t2t_revival.addons.server.inspection import ExplainAnswer, ExplainRequest, Inspector
+from t2t_revival.addons.server.metrics import Metrics
+from t2t_revival.addons.server.predict import RequestError, format_predict, parse_predict
+from t2t_revival.addons.server.requests import Limits
+from t2t_revival.addons.server.rows import ROW, Columns, row_of
+from t2t_revival.addons.server.terms import Unaligned, check_terms
+from t2t_revival.addons.server.translate import (
+    TranslateAnswer,
+    TranslateRequest,
+    Translation,
+    joined,
+    translations,
+)
+from t2t_revival.addons.server.versions import ModelInfo, ModelsAnswer
 from t2t_revival.data.tags import tagged
 from t2t_revival.decoding.paragraphs import Paragraph, halve, leading_tags, split
 from t2t_revival.errors import T2TError
-from t2t_revival.server.batching import Batcher, BatchLimits, QueueFullError
-from t2t_revival.server.inspection import ExplainAnswer, ExplainRequest, Inspector
-from t2t_revival.server.limits import Limits
-from t2t_revival.server.metrics import Metrics
-from t2t_revival.server.predict import RequestError, format_predict, parse_predict
-from t2t_revival.server.rows import ROW, Columns, row_of
-from t2t_revival.server.terms import Unaligned, check_terms
-from t2t_revival.server.translate import TranslateAnswer, TranslateRequest, Translation, joined, translations
-from t2t_revival.server.versions import ModelInfo, ModelsAnswer
 from t2t_revival.serving.client import text_of
 from t2t_revival.serving.phrases import Description, next_request
 from t2t_revival.serving.signatures import WITH_OPTIONS, WITH_TABLES
 
 if TYPE_CHECKING:
+    from t2t_revival.addons.server.translate import Options
+    from t2t_revival.addons.server.versions import ServedModel
     from t2t_revival.decoding.lexical_constraints import LineConstraints
     from t2t_revival.problems.problem import Problem
-    from t2t_revival.server.translate import Options
-    from t2t_revival.server.versions import ServedModel
     from t2t_revival.serving.client import LoadedModel
 
 Result = TypeVar("Result")

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
+from t2t_revival.addons.attention.attention import COLOURS, TITLES, Attention, AttentionWeights
 from t2t_revival.data.vocabulary.sentencepiece import SPACE_MARK
-from t2t_revival.visualization.attention import COLOURS, TITLES, Attention, AttentionWeights
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

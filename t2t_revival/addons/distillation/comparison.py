@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from t2t_revival.metrics.bleu import chrf_score, sacrebleu_score
-from t2t_revival.reproduction.result_table import ResultTable
+from t2t_revival.visualization.result_table import ResultTable
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator

@@ -8,7 +8,7 @@ import json
 from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping
 from typing import Any
 
-from t2t_revival.server.page import FILES, content_policy
+from t2t_revival.addons.server.page import FILES, content_policy
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from t2t_revival import registry
+from t2t_revival.addons.rerank.bleu_tuning import Table
 from t2t_revival.checkpoints.directory import OnDamaged
 from t2t_revival.checkpoints.selection import NAMES
 from t2t_revival.decoding.batching import DecodingProgress, OnProgress
@@ -20,7 +21,6 @@ from t2t_revival.decoding.notes import OnNote, ignore_note
 from t2t_revival.decoding.resumable import NOT_FINITE
 from t2t_revival.decoding.trained_models import TrainedModel
 from t2t_revival.errors import LineError, T2TError
-from t2t_revival.evaluation.bleu_tuning import Table
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.utils import checked_json
 from t2t_revival.utils.blank import is_blank

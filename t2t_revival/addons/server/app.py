@@ -17,16 +17,16 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.middleware.cors import CORSMiddleware
 
+from t2t_revival.addons.server.batching import BatchLimits
+from t2t_revival.addons.server.inspection import ExplainAnswer, ExplainRequest
+from t2t_revival.addons.server.page import add_page
+from t2t_revival.addons.server.predict import RequestError, encodable, parse_json
+from t2t_revival.addons.server.protection import Protection
+from t2t_revival.addons.server.requests import Limits
+from t2t_revival.addons.server.service import AskedVersion, Service, Start, failure
+from t2t_revival.addons.server.translate import TranslateAnswer, TranslateRequest
+from t2t_revival.addons.server.versions import ModelsAnswer, ServedModel
 from t2t_revival.errors import T2TError
-from t2t_revival.server.batching import BatchLimits
-from t2t_revival.server.inspection import ExplainAnswer, ExplainRequest
-from t2t_revival.server.limits import Limits
-from t2t_revival.server.page import add_page
-from t2t_revival.server.predict import RequestError, encodable, parse_json
-from t2t_revival.server.protection import Protection
-from t2t_revival.server.service import AskedVersion, Service, Start, failure
-from t2t_revival.server.translate import TranslateAnswer, TranslateRequest
-from t2t_revival.server.versions import ModelsAnswer, ServedModel
 
 RETRY = {"Retry-After": "1"}  # seconds
 MAX_BODY = 4 * 2**20

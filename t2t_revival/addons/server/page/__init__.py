@@ -8,7 +8,7 @@ from pathlib import Path
 
 from fastapi import FastAPI, Response
 
-from t2t_revival.visualization.attention_page import hashes
+from t2t_revival.addons.attention.page import hashes
 
 FOLDER = Path(__file__).parent
 FILES = {

@@ -11,11 +11,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from t2t_revival.addons.server.rows import ALTERNATIVES, Columns, answer_of
 from t2t_revival.errors import T2TError
-from t2t_revival.server.rows import ALTERNATIVES, Columns, answer_of
 
 if TYPE_CHECKING:
-    from t2t_revival.server.metrics import Metrics
+    from t2t_revival.addons.server.metrics import Metrics
     from t2t_revival.serving.client import LoadedModel
     from t2t_revival.serving.signatures import Inputs
 

@@ -16,7 +16,7 @@ from t2t_revival.serving.signatures import DEFAULT
 if TYPE_CHECKING:
     from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef
 
-    from t2t_revival.server.rows import Columns
+    from t2t_revival.addons.server.rows import Columns
 
 INSTANCES, INPUTS = "instances", "inputs"  # keys of rows and of columns
 MAX_SHOWN = 200  # characters of a request that an error repeats

@@ -17,10 +17,10 @@ from t2t_revival.errors import T2TError
 from t2t_revival.serving.signatures import NO_OUTPUT
 
 if TYPE_CHECKING:
+    from t2t_revival.addons.server.rows import Columns
+    from t2t_revival.addons.server.translate import Options
     from t2t_revival.decoding.details import Details
     from t2t_revival.decoding.translator import Translator
-    from t2t_revival.server.rows import Columns
-    from t2t_revival.server.translate import Options
 
 InThread = Callable[[Callable[[], Outputs]], Awaitable[Outputs]]
 Translate = Callable[[Sequence[str], Sequence[LineConstraints]], Awaitable["Columns"]]

@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from t2t_revival.addons.distillation.blocks import DecodedBlocks, OnLines, check_plain, option_values
 from t2t_revival.decoding.notes import OnNote, ignore_note
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.outputs import to_bytes
 from t2t_revival.decoding.resumable import digest
 from t2t_revival.decoding.shards import Shard
 from t2t_revival.decoding.trained_models import TrainedModel
-from t2t_revival.distillation.blocks import DecodedBlocks, OnLines, check_plain, option_values
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.decoded import SplitFiles
 from t2t_revival.problems.problem import TRAIN, Data

@@ -11,13 +11,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from t2t_revival.addons.distillation.teacher_outputs import ANOTHER, TeacherOutputs, read_pairs
 from t2t_revival.data.config import DataConfig, DataSpec
 from t2t_revival.data.corpus_generation import OnProgress
 from t2t_revival.data.generation import generate
 from t2t_revival.data.metadata import Metadata, metadata_path
 from t2t_revival.data.sources import FolderSource
 from t2t_revival.decoding.outputs import to_bytes
-from t2t_revival.distillation.teacher_outputs import ANOTHER, TeacherOutputs, read_pairs
 from t2t_revival.errors import T2TError
 from t2t_revival.problems.problem import TRAIN
 from t2t_revival.utils import checked_json

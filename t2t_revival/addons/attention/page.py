@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from t2t_revival.visualization.attention import (
+from t2t_revival.addons.attention.attention import (
     COLOURS,
     CROSS,
     DECODER,

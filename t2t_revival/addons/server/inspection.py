@@ -8,6 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BaseModel, Field
 
+from t2t_revival.addons.attention.attention import compute_attention
+from t2t_revival.addons.attention.page import page
+from t2t_revival.addons.server.explanation import Explanation, explain
+from t2t_revival.addons.server.requests import RequestBody
+from t2t_revival.addons.server.translate import Options, Text
 from t2t_revival.curve_files import DEV, read_curve
 from t2t_revival.data.tags import tagged
 from t2t_revival.data.vocabulary.spans import Span
@@ -16,11 +21,6 @@ from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.checkpoint_evaluation import dev_score, drawn_score
 from t2t_revival.metrics.metric import title_of
 from t2t_revival.model_folder import ModelFolder
-from t2t_revival.server.requests import RequestBody
-from t2t_revival.server.translate import Options, Text
-from t2t_revival.visualization.attention import compute_attention
-from t2t_revival.visualization.attention_page import page
-from t2t_revival.visualization.explanation import Explanation, explain
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator

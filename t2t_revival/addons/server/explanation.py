@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from scipy.special import log_softmax
 
+from t2t_revival.addons.attention.attention import check_has_attention, row
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
 from t2t_revival.data.vocabulary.spans import Span, token_spans, words_of_tokens
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.blank import is_blank
-from t2t_revival.visualization.attention import check_has_attention, row
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary.text_encoder import TextEncoder

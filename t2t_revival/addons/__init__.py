@@ -1,0 +1,1 @@
+"""Add-ons: the core imports nothing from here."""
