@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from t2t_revival.data.tags import symbol
+from t2t_revival.data.vocabulary.sentencepiece import PAD
 from t2t_revival.decoding.beams import NEG_INF, Results, search_settings
 from t2t_revival.decoding.capabilities import SAVED_MODEL, check_held
 from t2t_revival.decoding.engine import Inputs, SearchSettings
@@ -19,7 +20,7 @@ from t2t_revival.decoding.preprocessor import known_tags
 from t2t_revival.decoding.sampling import draws_in_graph
 from t2t_revival.decoding.search_graph import SearchGraph, Weights
 from t2t_revival.errors import T2TError
-from t2t_revival.serving.call_options import OPTIONS, SAMPLING, TAG, check_shape, checks_of, column
+from t2t_revival.serving.call_options import OPTIONS, PREFIXES, SAMPLING, TAG, check_shape, checks_of, column
 from t2t_revival.serving.packed_tables import TABLES, unpack
 from t2t_revival.serving.phrases import NO_PHRASES, Description
 from t2t_revival.serving.scoring import SCORING, GraphScorer
@@ -29,6 +30,7 @@ from t2t_revival.serving.signatures import (
     NO_OUTPUT,
     SCORE,
     WITH_OPTIONS,
+    WITH_PREFIXES,
     WITH_SAMPLING,
     WITH_TABLES,
 )
@@ -67,6 +69,9 @@ class ServingModule(tf.Module):
             extra_length, n, sampling_temp, sampling_keep_top_k, random_seed and, of models with tags, tag. A
             line's outputs depend on its text and its own options, so that equal lines with equal seeds have
             equal ones.
+        translate_with_prefixes: `translate_with_options`, without tag, with "prefixes", the beginning of the
+            outputs of each line, string [batch] or a scalar; "" forces nothing. `None` where there are no
+            tables.
         translate_with_tables: `translate_with_options`, without tag, with phrases that outputs must have or
             must not have; see `_translate_with_tables`. `None` for trees, and for a model with
             `reverse_target`.
@@ -108,14 +113,19 @@ class ServingModule(tf.Module):
         self._tags = known_tags(translator.vocabularies, translator.problem)
         self.translate_with_options = self._compile(OPTIONS, self._search)
         self.translate_with_sampling = self._compile(SAMPLING, self._sample)
-        self.score = self.translate_with_tables = self.describe = None
-        if not (separates_words or self._reverse_target or self._graph.constraint):
+        self.score = self.translate_with_tables = self.translate_with_prefixes = self.describe = None
+        if not (separates_words or self._graph.constraint):
+            aligns = heads is not None and not self._reverse_target
             ratio = translator.options.max_length_ratio
-            self._description = Description(vocabularies, translator.max_length, ratio).to_json()
+            self._description = Description(vocabularies, translator.max_length, ratio, aligns).to_json()
+            self.describe = tf.function(self._describe, input_signature=OPTIONS[:1], autograph=False)
+        if self.describe and not self._reverse_target:
             self.translate_with_tables = tf.function(
                 self._translate_with_tables, input_signature=[*OPTIONS, TABLES], autograph=False
             )
-            self.describe = tf.function(self._describe, input_signature=OPTIONS[:1], autograph=False)
+            self.translate_with_prefixes = tf.function(
+                self._translate_with_prefixes, input_signature=[*OPTIONS, PREFIXES], autograph=False
+            )
         if not (separates_words or self._reverse_target):
             if heads:
                 heads.check(model.hparams)
@@ -162,8 +172,11 @@ class ServingModule(tf.Module):
             WITH_OPTIONS: self.translate_with_options,
             WITH_SAMPLING: self.translate_with_sampling,
         }
+        if self.describe:
+            functions[DESCRIBE] = self.describe
         if self.translate_with_tables:
-            functions |= {WITH_TABLES: self.translate_with_tables, DESCRIBE: self.describe}
+            functions[WITH_TABLES] = self.translate_with_tables
+            functions[WITH_PREFIXES] = self.translate_with_prefixes
         if self.score:
             functions[SCORE] = self.score
         return functions
@@ -225,6 +238,29 @@ class ServingModule(tf.Module):
 
         outputs = self._translate(search, inputs)
         return {**outputs, "ids": found[0][:batch]}
+
+    def _translate_with_prefixes(
+        self,
+        inputs: tf.Tensor,
+        beam_size: tf.Tensor,
+        alpha: tf.Tensor,
+        extra_length: tf.Tensor,
+        n: tf.Tensor,
+        prefixes: tf.Tensor,
+    ) -> Outputs:
+        """Translates lines to outputs with given beginnings; otherwise as `translate_with_options`."""
+        batch = tf.shape(inputs)[0]
+        columns = self._columns(
+            {"beam_size": beam_size, "alpha": alpha, "extra_length": extra_length, "n": n}, batch
+        )
+        with tf.control_dependencies([check_shape("prefixes", prefixes, batch)]):
+            texts, _ = self._text_inputs.texts(column(prefixes, batch, "")[:, 0])
+        ids = self._vocabularies.targets.graph.encode(texts).to_tensor(PAD)
+
+        def search(sources: tf.Tensor) -> Results:
+            return self._graph.search(Inputs(sources, SearchSettings(**columns), ids))
+
+        return self._translate(search, inputs)
 
     def _describe(self, inputs: tf.Tensor) -> Outputs:
         """Returns the `Description` of the model as "description", the same text for each of the inputs."""

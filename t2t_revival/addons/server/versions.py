@@ -38,6 +38,7 @@ WARMUP = {  # an input of each name
     "extra_length": 50,
     "n": 2,
     "tables": NO_PHRASES,
+    "prefixes": "a",
     "tag": "",
     "sampling_temp": 1.0,
     "sampling_keep_top_k": -1,
