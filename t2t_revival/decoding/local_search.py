@@ -76,7 +76,7 @@ class LocalSearch:
             on_truncation(truncation)
 
         self._ids = preprocessor.sources(request.texts, note)
-        self._prefixes = preprocessor.prefixes(request.texts, request.prefixes)
+        self._prefixes = preprocessor.prefixes(request.prefixes)
         self._constrained = ConstrainedLines(
             request, self._ids, lambda: model.engine.spelling, self._find_bound
         )

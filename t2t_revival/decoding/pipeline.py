@@ -27,6 +27,7 @@ from t2t_revival.decoding.preprocessor import (
     OnTruncation,
     Truncation,
     check_constrainable,
+    check_prefixes,
     check_single,
     model_inputs,
 )
@@ -221,12 +222,12 @@ class LineTranslator(ABC):
                 or is for trees, or n is out of range; or as `constraints_of` and `open`.
         """
         options = self.options
-        if n is None:
-            n = self.num_outputs
-        elif not (isinstance(n, Integral) and 1 <= n <= options.beam_size):
+        if n is not None and not (isinstance(n, Integral) and 1 <= n <= options.beam_size):
             raise T2TError(f"n={shown(n)} must be between 1 and beam_size={options.beam_size}")
+        outputs = options.outputs if n is None else n
         lines = texts_of(lines, first=first_line)
         prefixes = None if prefixes is None else texts_of(prefixes, "prefixes", first_line, optional=True)
+        prefixes = prefixes if prefixes and any(prefixes) else None
         given = constraints_of(constraints, len(lines), first_line)
         if given:
             check_constrainable(options, self.problem, prefixes)
@@ -235,16 +236,19 @@ class LineTranslator(ABC):
         bound = {index: checked(one, first_line + index) for index, one in enumerate(given or ()) if one}
         texts, marked, paragraphs = [line.translate(LINE_ENDS) for line in lines], None, None
         if options.markup:
-            check_single("markup", self.problem, texts, prefixes, n, first_line)
+            check_single("markup", self.problem, texts, prefixes, outputs, first_line)
             marked = [MarkedLine.parse(text, options.markup, self.vocabularies.inputs.tags) for text in texts]
             texts = [line.text for line in marked]
         texts = model_inputs(texts, self.problem, options, preprocessed)
         ends: Sequence[int] = range(1, len(texts) + 1)  # of lines, in inputs
         if options.split_sentences:
-            check_single("split_sentences", self.problem, texts, prefixes, n, first_line)
+            check_single("split_sentences", self.problem, texts, prefixes, outputs, first_line)
             paragraphs = split_inputs(texts, self.vocabularies.inputs, self.problem, self.max_length)
             parts = [paragraph.texts or [""] for paragraph in paragraphs]
             ends, texts = [*accumulate(map(len, parts))], [*chain.from_iterable(parts)]
+
+        if prefixes:
+            check_prefixes(prefixes, texts, options, self.problem, first_line)
 
         def note_cut(cut: Truncation) -> None:
             line = first_line + bisect_right(ends, cut.number - first_line)
@@ -254,7 +258,7 @@ class LineTranslator(ABC):
             if on_progress:
                 on_progress(replace(progress, done=bisect_right(ends, progress.done), total=len(lines)))
 
-        request = Request(texts, options, n, first_line, prefixes, bound)
+        request = Request(texts, options, n or self.num_outputs, first_line, prefixes, bound)
         has_terms = any(constraints.terms for constraints in bound.values())
         of_terms = bound if has_terms and not self.why_unchecked else {}
         check = TermCheck.of(of_terms, lines, texts, options.tag)

@@ -107,29 +107,10 @@ class Preprocessor:
                 raise LineError(number, str(error)) from error
         return [[*ids, EOS] for ids in self._encode_outputs(texts)]
 
-    def prefixes(self, inputs: list[str], prefixes: Sequence[str] | None) -> list[list[int]] | None:
-        """Returns the ids of prefixes, without EOS; `None` where all are empty.
-
-        Args:
-            inputs: preprocessed inputs.
-            prefixes: one for each input; "" forces nothing.
-
-        Raises:
-            T2TError: there are more or fewer prefixes than inputs, or outputs are trees; a prefix has no
-                input, is too long, or is no valid Unicode.
-        """
-        if prefixes is None or not any(prefixes):
+    def prefixes(self, prefixes: Sequence[str] | None) -> list[list[int]] | None:
+        """Returns the ids of prefixes, without EOS; raises LineError if one is too long."""
+        if prefixes is None:
             return None
-        if len(prefixes) != len(inputs):
-            raise T2TError(f"{len(prefixes)} prefixes for {len(inputs)} lines: give one for each")
-        if self.options.constrained or (self.problem and self.problem.separates_words):
-            raise T2TError(
-                "prefixes are for outputs that are text, and here outputs are trees: leave them out"
-            )
-        pairs = zip(inputs, prefixes, strict=True)
-        for number, (text, prefix) in enumerate(pairs, start=self.first_line):
-            if prefix and is_blank(text):
-                raise LineError(number, "a prefix without a source")
         return self._encode_outputs([prefix.translate(LINE_ENDS) for prefix in prefixes])
 
     def encode(self, texts: Sequence[str], vocabulary: TextEncoder) -> list[list[int]]:
@@ -172,6 +153,27 @@ def model_inputs(
         return [*texts]
     inputs = tagged(texts, options.tag)
     return [problem.preprocess(text, options.tokenized) for text in inputs] if problem else inputs
+
+
+def check_prefixes(
+    prefixes: Sequence[str],
+    texts: Sequence[str],
+    options: DecodeHParams,
+    problem: Problem | None,
+    first_line: int,
+) -> None:
+    """Checks the beginnings of outputs, one for each of the model's inputs; "" forces nothing.
+
+    Raises:
+        T2TError: there are more or fewer, outputs are trees, or a prefix has no input.
+    """
+    if len(prefixes) != len(texts):
+        raise T2TError(f"{len(prefixes)} prefixes for {len(texts)} lines: give one for each")
+    if options.constrained or (problem and problem.separates_words):
+        raise T2TError("prefixes are for outputs that are text, and here outputs are trees: leave them out")
+    for number, (text, prefix) in enumerate(zip(texts, prefixes, strict=True), start=first_line):
+        if prefix and is_blank(text):
+            raise LineError(number, "a prefix without a source")
 
 
 def check_unicode(texts: Sequence[str], first_line: int) -> None:

@@ -73,18 +73,6 @@ class ServedTranslator(LineTranslator):
         self.options, self._describe = options or DecodeHParams(), describe
         self.width = 1  # outputs of a line in the latest response
 
-    @classmethod
-    def parse(
-        cls, model: Model, decode_hparams: str, problem: Problem | None, batch_size: int = BATCH_SIZE
-    ) -> ServedTranslator:
-        """Parses `--decode_hparams`; where it has a setting of the search, the others are the problem's.
-
-        Raises:
-            T2TError: a setting is wrong, or is not one of requests.
-        """
-        options, as_exported = parse_options(decode_hparams, problem)
-        return cls(model, options, problem, batch_size, as_exported)
-
     @cached_property
     def description(self) -> Description:
         """What the model tells of itself."""
@@ -206,7 +194,7 @@ class ServedSearch:
         """Decodes inputs without constraints."""
         request, options, n = self._request, self._request.options, self._request.num_candidates
         inputs: dict[str, Sequence[Any]] = {"inputs": [request.texts[index] for index in indices]}
-        if request.prefixes and any(request.prefixes[index] for index in indices):
+        if request.prefixes:
             signature = WITH_PREFIXES
             inputs |= option_inputs(options, len(indices), n)
             inputs["prefixes"] = [request.prefixes[index].translate(LINE_ENDS) for index in indices]

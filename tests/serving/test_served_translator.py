@@ -3,8 +3,7 @@
 import pytest
 
 from t2t_revival import LineConstraints, T2TError
-from t2t_revival.serving.client import query
-from t2t_revival.serving.served_translator import ServedOptions, ServedTranslator
+from t2t_revival.serving.served_translator import ServedTranslator
 
 
 class Echo:
@@ -20,7 +19,7 @@ class Echo:
         }
 
 
-TRANSLATOR = ServedTranslator(Echo(), ServedOptions())
+TRANSLATOR = ServedTranslator(Echo())
 
 
 def test_a_single_string_is_a_line():
@@ -41,8 +40,6 @@ def test_a_single_string_is_a_line():
 def test_what_is_no_line_is_named(lines, fault):
     with pytest.raises(T2TError, match=fault):
         TRANSLATOR.nbest(lines)
-    with pytest.raises(T2TError, match=fault):
-        query(Echo(), lines)
 
 
 @pytest.mark.parametrize(

@@ -272,8 +272,9 @@ class Service:
             as_exported=asked.options is None,
             describe=partial(self._described, model),
         )
-        if self._lines + len(lines) > self.batcher.limits.max_queue:
-            raise QueueFullError(f"{self._lines:,} lines wait for threads: try again later")
+        limit = self.batcher.limits.max_queue
+        if self._lines + len(lines) > limit:
+            raise QueueFullError(f"the queue has {self._lines:,} of {limit:,} lines: try again later")
         self._lines += len(lines)
         try:
             return await loop.run_in_executor(self._translating, asked.translate, translator, lines)

@@ -142,8 +142,9 @@ class TranslateRequest(RequestBody):
         columns: dict[str, list[Any]] = {"inputs": self.lines}
         if self.options:
             options = self.options.decode_hparams(max_candidates)
-            columns |= {"beam_size": [options.beam_size], "extra_length": [options.extra_length]}
-            columns |= {"n": [self.options.n], "candidates": [options.candidates] if options.mbr else []}
+            columns |= {"n": [self.options.n], "extra_length": [options.extra_length]}
+            columns |= {"beam_size": [] if options.samples else [options.beam_size]}
+            columns |= {"candidates": [options.candidates] if options.mbr else []}
         return columns
 
     def translate(self, translator: ServedTranslator, lines: Sequence[str]) -> list[Translation]:
