@@ -9,7 +9,7 @@ interruption the same command resumes; it relies on the server to have the same 
 --problem=parse_wsj, sentences are split into words before they are sent, and outputs become trees.
 
 --terminology=FILE and --input_format=jsonl, with "constraints", "avoid" and "terms", are those of
-t2t-decoder; the model needs the signatures describe and translate_with_tables, which exports of text have.
+t2t-decoder, as are --partial_targets and --markup; exports of text have the signatures that these need.
 """
 
 from __future__ import annotations

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING, Any, Protocol, overload
 
 from t2t_revival.data.word_alignment import Link
 from t2t_revival.decoding.batching import DecodingProgress, OnProgress, Result, without
-from t2t_revival.decoding.constrained_lines import checked
 from t2t_revival.decoding.details import Details
-from t2t_revival.decoding.lexical_constraints import LineConstraints, constraints_of
+from t2t_revival.decoding.lexical_constraints import LineConstraints, checked, constraints_of
 from t2t_revival.decoding.markup.translation import MarkedLine, with_markup
 from t2t_revival.decoding.minimum_bayes_risk import by_expected_utility
 from t2t_revival.decoding.notes import unchecked
