@@ -19,6 +19,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from t2t_revival.addons.alignment.head_choice import MAX_CHOOSING, choose_heads, choose_without_gold
 from t2t_revival.cli.support import tensorflow_setup
 from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.flags import READ, WRITTEN, flag
@@ -34,7 +35,6 @@ from t2t_revival.data.word_alignment import (
     parse_pharaoh,
 )
 from t2t_revival.decoding.alignment_heads import all_heads
-from t2t_revival.decoding.head_choice import MAX_CHOOSING, choose_heads, choose_without_gold
 from t2t_revival.decoding.options import PHARAOH
 from t2t_revival.decoding.outputs import to_bytes
 from t2t_revival.decoding.resumable import naming, origin_of
@@ -125,11 +125,9 @@ def _choose(flags: AlignFlags, folder: ModelFolder, pairs: Pairs, gold: Sequence
     with ProgressBar("iterations") as iterations, ProgressBar("pairs") as bar:
         if gold is None:
             shards = folder.own_data(flags.data_dir).split(TRAIN)
-            choice = choose_without_gold(
-                translator.head_search, pairs, shards, iterations.update, bar.show_decoding
-            )
+            choice = choose_without_gold(translator, pairs, shards, iterations.update, bar.show_decoding)
         else:
-            choice = choose_heads(translator.head_search, pairs, gold[:MAX_CHOOSING], bar.show_decoding)
+            choice = choose_heads(translator, pairs, gold[:MAX_CHOOSING], bar.show_decoding)
     heads, rate = choice
     path = choice.save(folder.path, len(pairs), lexical=gold is None)
     where = "where they are read" if heads.shifted else "where they are predicted"

@@ -33,11 +33,12 @@ from t2t_revival.cli.support.text_files import (
     read_lines,
 )
 from t2t_revival.cli.support.typed_lines import translate_typed
+from t2t_revival.decoding.resumable import translate_lines
 from t2t_revival.errors import T2TError
 from t2t_revival.serving import client
 from t2t_revival.serving.export_origin import newer_note
 from t2t_revival.serving.folder_model import FolderModel
-from t2t_revival.serving.served_translator import ServedTranslator
+from t2t_revival.serving.served_translator import ServedTranslator, parse_options
 
 if TYPE_CHECKING:
     pass
@@ -94,9 +95,6 @@ def _query_server(flags: QueryFlags) -> None:
         *["split_sentences=True"] * flags.split_sentences,
         *[f"markup={flags.markup}"] * bool(flags.markup),
     ]
-    from t2t_revival.decoding.resumable import translate_lines  # which import NumPy
-    from t2t_revival.serving.served_translator import ServedTranslator, parse_options
-
     options, as_exported = parse_options(",".join(settings), problem)
     flags.check_details(options)
 

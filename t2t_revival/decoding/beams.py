@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from t2t_revival.decoding.addons import addon
 from t2t_revival.decoding.engine import SearchSettings
-from t2t_revival.decoding.lexical_tables import LexicalState, LexicalTables
 from t2t_revival.model import DecoderState
 
 NEG_INF = -np.inf  # log-probability of a hypothesis that does not exist
@@ -96,14 +96,8 @@ def initial_beams(sentences: Sentences, n: Any, state: DecoderState) -> Beams:
         self_bias=state.self_bias,
         self_caches=state.self_caches,
         words_emitted=state.words_emitted,
-        lexical=initial_state(sentences.lexical) if sentences.lexical else (),
+        lexical=addon("start_tables")(sentences.lexical) if sentences.lexical else (),
     )
-
-
-def initial_state(tables: LexicalTables) -> LexicalState:
-    """Returns the state of one empty hypothesis per sentence."""
-    needed = tables.required[:, None]
-    return LexicalState(tf.zeros_like(needed), needed)
 
 
 def select_parents(beams: Beams, parents: Any) -> Beams:

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     import ctranslate2
 
     from t2t_revival.data.vocabulary import TextEncoder
-    from t2t_revival.decoding.translations import Translations
+    from t2t_revival.decoding.addons import Shortlist
 
 MAX_BATCH_SIZE = 32  # sentences that a CPU decodes at once: with 128, int8 and float32 take 10% longer
 GPU, CPU = "cuda", "cpu"
@@ -106,7 +106,7 @@ class CTranslate2Model:
         options: DecodeHParams,
         config: EngineConfig,
         on_note: OnNote,
-        translations: Translations | None = None,
+        translations: Shortlist | None = None,
         alignment_heads: AlignmentHeads | None = None,
     ) -> None:
         check_usable(hparams, options, config.precision)

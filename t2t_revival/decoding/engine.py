@@ -14,7 +14,6 @@ if TYPE_CHECKING:
     from t2t_revival.data.vocabulary import Vocabularies
     from t2t_revival.decoding.alignment_heads import AlignmentHeads
     from t2t_revival.decoding.options import DecodeHParams
-    from t2t_revival.decoding.phrases import Spelling
     from t2t_revival.hparams import HParams
     from t2t_revival.model import Transformer
 
@@ -175,7 +174,7 @@ class Engine(Protocol):
         """
 
     @property
-    def spelling(self) -> Spelling:
+    def spelling(self) -> Any:
         """The spelling of phrases in `Inputs.tables`."""
         self.refuse("constraints of outputs")
 

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from t2t_revival.data.tags import symbol
+from t2t_revival.data.vocabulary.sentencepiece import EOS, until_eos
+from t2t_revival.decoding.addons import Attempt, ConstrainedSearch, Constraints, Found, addon
 from t2t_revival.decoding.batching import OnProgress, Result
-from t2t_revival.decoding.constrained_lines import Attempt, ConstrainedLines, Found
-from t2t_revival.decoding.coverage import CoveragePenalty, Decoded, trimmed
 from t2t_revival.decoding.detailer import Detailer, Hypothesis
 from t2t_revival.decoding.details import Details
 from t2t_revival.decoding.engine import ALL, Draws, Engine, Inputs, SearchSettings
-from t2t_revival.decoding.lexical_constraints import LineConstraints
 from t2t_revival.decoding.outputs import MISSING, Candidate
 from t2t_revival.decoding.pipeline import Candidates, Request
 from t2t_revival.decoding.preprocessor import LINE_ENDS, OnTruncation, Preprocessor, Truncation, pad
@@ -24,6 +23,20 @@ if TYPE_CHECKING:
     from t2t_revival.data.vocabulary.text_encoder import TextEncoder
 
 MapBatches = Callable[..., Iterator[tuple[range, list[Any]]]]
+
+
+class Decoded(NamedTuple):
+    """Outputs of an input, as a search finds them.
+
+    Attributes:
+        source_ids: ids of the input, EOS included.
+        ids: of each output, best first.
+        scores: of each output; -inf for one that does not exist.
+    """
+
+    source_ids: list[int]
+    ids: list[list[int]]
+    scores: list[float]
 
 
 @dataclass(frozen=True)
@@ -40,7 +53,7 @@ class LocalModel:
 
     engine: Engine
     vocabulary: TextEncoder
-    coverage: CoveragePenalty | None
+    coverage: Callable[[Sequence[Decoded]], list[Decoded]] | None
     detailer: Detailer
     map_batches: MapBatches
 
@@ -77,9 +90,10 @@ class LocalSearch:
 
         self._ids = preprocessor.sources(request.texts, note)
         self._prefixes = preprocessor.prefixes(request.prefixes)
-        self._constrained = ConstrainedLines(
-            request, self._ids, lambda: model.engine.spelling, self._find_bound
-        )
+        self._constrained: ConstrainedSearch | None = None
+        if request.constraints:
+            search = addon("constrained_search")
+            self._constrained = search(request, self._ids, model.engine.spelling, self._find_bound)
 
     def windows(
         self,
@@ -94,17 +108,21 @@ class LocalSearch:
 
     def find(self, indices: Sequence[int]) -> Candidates:
         """Decodes inputs; if some have constraints, the others are decoded with them all, and without any."""
+        constrained = self._constrained
+        if constrained is None:
+            return self.find_free(indices)
         found = {}
-        if any(index not in self._constrained for index in indices):
+        if any(index not in constrained for index in indices):
             found = self._find_free(indices)
-        return self._candidates(found | self._constrained.search(indices))
+        return self._candidates(found | constrained.search(indices))
 
     def find_free(self, indices: Sequence[int]) -> Candidates:
         """Decodes inputs without constraints."""
         return self._candidates(self._find_free(indices))
 
-    def find_bound(self, constraints: Mapping[int, LineConstraints]) -> Candidates:
+    def find_bound(self, constraints: Mapping[int, Constraints]) -> Candidates:
         """Decodes inputs with other constraints than theirs."""
+        assert self._constrained
         return self._candidates(self._constrained.search_again(constraints))
 
     def annotate(
@@ -179,3 +197,8 @@ def draws_of_lines(
     """
     uniforms = [np.random.default_rng((seed, line)).random((positions, n), np.float32) for line in lines]
     return Draws(np.stack(uniforms), np.float32(temperature), np.int32(keep_top_k))
+
+
+def trimmed(ids: list[int]) -> list[int]:
+    """Returns ids up to their end, EOS included; of an output that was cut, without padding."""
+    return ids[: ids.index(EOS) + 1] if EOS in ids else until_eos(ids)

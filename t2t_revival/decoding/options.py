@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from t2t_revival.decoding.markup.patterns import KINDS
 from t2t_revival.errors import T2TError, did_you_mean
 from t2t_revival.hparams.hparams import parse_overrides, type_faults
 
@@ -43,6 +42,9 @@ MIXED_BFLOAT16 = "mixed_bfloat16"  # of an export whose weights are int8
 MEANS = PROBABILITIES, LOGARITHMS = "probabilities", "logarithms"  # of an ensemble
 UTILITIES = CHRF, BLEU = "chrf", "bleu"  # of minimum Bayes risk
 MAX_CANDIDATES = 100
+NUMBERS = "+numbers"
+HTML, PLACEHOLDERS = "html", "placeholders"
+MARKUP = tuple(kind + numbers for kind in (HTML, PLACEHOLDERS) for numbers in ("", NUMBERS))
 PHARAOH = "pharaoh"  # format of alignments
 MAX_ALTERNATIVES = 100
 MAX_ALPHA = 10  # with more, a length penalty may overflow float32
@@ -141,8 +143,8 @@ class DecodeHParams:
         _require(not (name and self.constrained), f"{name} is for text: leave it out with constrained=True")
 
     def _check_single(self) -> None:
-        kinds = ", ".join(KINDS)
-        _require(self.markup in ("", *KINDS), f"markup={self.markup} must be one of {kinds}")
+        kinds = ", ".join(MARKUP)
+        _require(self.markup in ("", *MARKUP), f"markup={self.markup} must be one of {kinds}")
         for name in ("constrained", "return_beams"):
             for option in ("split_sentences", "markup"):
                 useless = getattr(self, option) and getattr(self, name)

@@ -12,11 +12,9 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
 from t2t_revival.data.word_alignment import Link
+from t2t_revival.decoding.addons import Constraints, MarkedLines, Outputs, TermCheck, addon
 from t2t_revival.decoding.batching import DecodingProgress, OnProgress, Result, without
 from t2t_revival.decoding.details import Details
-from t2t_revival.decoding.lexical_constraints import LineConstraints, checked, constraints_of
-from t2t_revival.decoding.markup.translation import MarkedLine, with_markup
-from t2t_revival.decoding.minimum_bayes_risk import by_expected_utility
 from t2t_revival.decoding.notes import unchecked
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.outputs import MISSING, Candidate, Translation
@@ -30,7 +28,6 @@ from t2t_revival.decoding.preprocessor import (
     check_single,
     model_inputs,
 )
-from t2t_revival.decoding.term_check import Outputs, TermCheck
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.blank import is_blank
 from t2t_revival.utils.texts import shown, texts_of
@@ -60,7 +57,7 @@ class Request:
     n: int
     first_number: int
     prefixes: Sequence[str] | None
-    constraints: Mapping[int, LineConstraints]
+    constraints: Mapping[int, Constraints]
 
     @property
     def num_candidates(self) -> int:
@@ -86,7 +83,7 @@ class Search(Protocol):
     def find_free(self, indices: Sequence[int]) -> Candidates:
         """Decodes inputs without constraints."""
 
-    def find_bound(self, constraints: Mapping[int, LineConstraints]) -> Candidates:
+    def find_bound(self, constraints: Mapping[int, Constraints]) -> Candidates:
         """Decodes inputs with other constraints than theirs, but for inputs that cannot have them."""
 
     def annotate(
@@ -112,7 +109,7 @@ class LineTranslator(ABC):
     @property
     @abstractmethod
     def vocabularies(self) -> Vocabularies:
-        """Those of source and target."""
+        """Vocabularies of source and target."""
 
     @property
     @abstractmethod
@@ -175,7 +172,7 @@ class LineTranslator(ABC):
         preprocessed: bool = False,
         prefixes: Sequence[str] | None = None,
         first_line: int = 1,
-        constraints: Sequence[LineConstraints | None] | None = None,
+        constraints: Sequence[Constraints | None] | None = None,
     ) -> list[list[Translation]]:
         """Returns the outputs of each line in input order; a single string is one line. See `iterate`."""
         lines = [lines] if isinstance(lines, str) else lines
@@ -190,7 +187,7 @@ class LineTranslator(ABC):
         preprocessed: bool = False,
         prefixes: Sequence[str] | None = None,
         first_line: int = 1,
-        constraints: Sequence[LineConstraints | None] | None = None,
+        constraints: Sequence[Constraints | None] | None = None,
         skip: int = 0,
     ) -> Iterator[list[Translation]]:
         """Checks all lines, and returns an iterator over the outputs of each, in input order.
@@ -227,17 +224,18 @@ class LineTranslator(ABC):
         lines = texts_of(lines, first=first_line)
         prefixes = None if prefixes is None else texts_of(prefixes, "prefixes", first_line, optional=True)
         prefixes = prefixes if prefixes and any(prefixes) else None
-        given = constraints_of(constraints, len(lines), first_line)
-        if given:
+        bound: Mapping[int, Constraints] = {}
+        if constraints is not None:
+            bound = addon("constraints")(constraints, len(lines), first_line)
+        if bound:
             check_constrainable(options, self.problem, prefixes)
-            if not on_truncation and (note := unchecked(given, self.why_unchecked)):
+            if not on_truncation and (note := unchecked(bound.values(), self.why_unchecked)):
                 warnings.warn(note, stacklevel=3)
-        bound = {index: checked(one, first_line + index) for index, one in enumerate(given or ()) if one}
         texts, marked, paragraphs = [line.translate(LINE_ENDS) for line in lines], None, None
         if options.markup:
             check_single("markup", self.problem, texts, prefixes, outputs, first_line)
-            marked = [MarkedLine.parse(text, options.markup, self.vocabularies.inputs.tags) for text in texts]
-            texts = [line.text for line in marked]
+            marked = addon("markup")(texts, options.markup, self.vocabularies.inputs.tags)
+            texts = marked.texts
         texts = model_inputs(texts, self.problem, options, preprocessed)
         ends: Sequence[int] = range(1, len(texts) + 1)  # of lines, in inputs
         if options.split_sentences:
@@ -258,9 +256,9 @@ class LineTranslator(ABC):
                 on_progress(replace(progress, done=bisect_right(ends, progress.done), total=len(lines)))
 
         request = Request(texts, options, n or self.num_outputs, first_line, prefixes, bound)
-        has_terms = any(constraints.terms for constraints in bound.values())
-        of_terms = bound if has_terms and not self.why_unchecked else {}
-        check = TermCheck.of(of_terms, lines, texts, options.tag)
+        check: TermCheck | None = None
+        if any(one.terms for one in bound.values()) and not self.why_unchecked:
+            check = addon("check_terms").of(bound, lines, texts, options.tag)
         decode = LineDecoder(self.open(request, note_cut), request, self.problem, check)
         windows = decode.search.windows(decode, show, set(ends), ends[skip - 1] if skip else 0)
         return without(skip, self._lines_of(windows, ends, paragraphs, marked))
@@ -270,7 +268,7 @@ class LineTranslator(ABC):
         windows: Iterable[tuple[range, list[list[Translation]]]],
         ends: Sequence[int],
         paragraphs: list[Paragraph] | None,
-        marked: list[MarkedLine] | None,
+        marked: MarkedLines | None,
     ) -> Iterator[tuple[range, list[list[Translation]]]]:
         """Joins the outputs of each line's sentences, and puts its markup back."""
         for window, outputs in windows:
@@ -282,7 +280,7 @@ class LineTranslator(ABC):
             if paragraphs:
                 best = join_all(paragraphs[first:end], best)
             if marked:
-                best = with_markup(marked[first:end], best, lambda pairs: [*self.align(pairs)])
+                best = marked.put_back(range(first, end), best, self.align)
             yield range(first, end), [[output] for output in best]
 
 
@@ -294,13 +292,13 @@ class LineDecoder:
         search: finds outputs.
         request: the inputs, and how to decode.
         problem: postprocesses outputs.
-        check: of terms.
+        check: of terms; `None` for none.
     """
 
     search: Search
     request: Request
     problem: Problem | None
-    check: TermCheck
+    check: TermCheck | None
 
     def __call__(self, batch: list[int]) -> list[list[Translation]]:
         """Returns the outputs of some inputs, given by index."""
@@ -308,8 +306,8 @@ class LineDecoder:
         indices = [index for index in batch if not is_blank(self.request.texts[index])]
         candidates = self.search.find(indices) if indices else {}
         outputs |= self._finished(candidates)
-        if self.check.lines:
-            outputs |= self._checked(candidates)
+        if self.check:
+            outputs |= self._checked(self.check, candidates)
         return [self._marked(index, outputs[index]) for index in batch]
 
     def _finished(self, candidates: Candidates, for_terms: bool = False) -> dict[int, list[Translation]]:
@@ -332,7 +330,7 @@ class LineDecoder:
     def _chosen(self, candidates: Sequence[Candidate]) -> Sequence[Candidate]:
         if self.request.options.mbr:
             language = self.problem.target_lang if self.problem else ""
-            candidates = by_expected_utility(candidates, self.request.options.mbr, language)
+            candidates = addon("choose")(candidates, self.request.options.mbr, language)
         return candidates[: self.request.n]
 
     def _output(self, index: int, candidate: Candidate) -> Translation:
@@ -341,10 +339,10 @@ class LineDecoder:
             text, repaired = self.problem.postprocess(self.request.texts[index], text)
         return Translation(text, candidate.score, repaired, candidate.truncated)
 
-    def _checked(self, candidates: Candidates) -> Outputs:
+    def _checked(self, check: TermCheck, candidates: Candidates) -> Outputs:
         """Returns the outputs of the lines with terms."""
-        outputs = self.check(
-            self._finished({at: each for at, each in candidates.items() if at in self.check.lines}, True),
+        outputs = check(
+            self._finished({at: each for at, each in candidates.items() if at in check.lines}, True),
             lambda indices: self._finished(self.search.find_free(indices), True),
             lambda constraints: self._finished(self.search.find_bound(constraints), True),
         )

@@ -7,12 +7,11 @@ import json
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import astuple
 from typing import TYPE_CHECKING, Any
 
+from t2t_revival.decoding.addons import addon
 from t2t_revival.decoding.batching import DecodingProgress, OnProgress
 from t2t_revival.decoding.json_outputs import json_line, links_of, score_line
-from t2t_revival.decoding.markup.plain import describe_faults
 from t2t_revival.decoding.notes import (
     OnNote,
     ignore_note,
@@ -26,7 +25,7 @@ from t2t_revival.decoding.part_file import OutputStream
 from t2t_revival.errors import LineError, T2TError
 
 if TYPE_CHECKING:
-    from t2t_revival.decoding.lexical_constraints import LineConstraints
+    from t2t_revival.decoding.addons import Constraints
     from t2t_revival.decoding.pipeline import LineTranslator
     from t2t_revival.decoding.preprocessor import Truncation
     from t2t_revival.decoding.translator import Translator
@@ -43,7 +42,7 @@ def translate_lines(
     draw: Draw | None = None,
     preprocessed: bool = False,
     prefixes: list[str] | None = None,
-    constraints: Sequence[LineConstraints | None] | None = None,
+    constraints: Sequence[Constraints | None] | None = None,
     first_line: int = 1,
     nearest_to: Sequence[str] | None = None,
     on_progress: OnProgress | None = None,
@@ -90,12 +89,12 @@ def translate_lines(
 
     inputs: list[Any] = [lines, prefixes, preprocessed, first_line, *([nearest_to] if nearest_to else [])]
     if constraints and any(constraints):
-        inputs.append([astuple(one) if one else None for one in constraints])
+        inputs.append([repr(one) if one else None for one in constraints])
     has_terms = any(one.terms for one in constraints or () if one)
     kind = "translations" + ", json" * as_json + ", drawn" * (draw is not None)
     origin = origin_of(translator, kind, inputs, has_terms)
     done = len(output.start(origin, len(lines), resumable=draw is None))
-    for note in describe_faults(lines, options.markup, first_line) if options.markup else []:
+    for note in addon("markup_faults")(lines, options.markup, first_line) if options.markup else []:
         on_note(f"warning: {name}, {note}")
     if on_progress:
         on_progress(DecodingProgress(done, len(lines), 0.0))

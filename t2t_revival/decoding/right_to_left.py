@@ -17,7 +17,6 @@ from t2t_revival.errors import T2TError
 if TYPE_CHECKING:
     from t2t_revival.checkpoints.directory import Checkpoint
     from t2t_revival.decoding.alignment_heads import AlignmentHeads
-    from t2t_revival.decoding.phrases import Spelling
     from t2t_revival.model import Transformer
 
 
@@ -49,7 +48,7 @@ class RightToLeftEngine(Engine):
         return self._engine.model
 
     @property
-    def spelling(self) -> Spelling:
+    def spelling(self) -> Any:
         self.refuse("constraints")
 
     def load_weights(self, checkpoint: Checkpoint) -> None:

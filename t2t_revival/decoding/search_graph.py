@@ -12,15 +12,14 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_revival.data.vocabulary.sentencepiece import PAD
+from t2t_revival.decoding.addons import addon
 from t2t_revival.decoding.beam_search import grow, grow_greedy
 from t2t_revival.decoding.beams import NEG_INF, Beams, Results, Sentences, current_length, initial_beams
 from t2t_revival.decoding.constraints import PrefixConstraint, TreeConstraint, max_output_lengths
 from t2t_revival.decoding.decoding_loop import decode_all, drop_hidden_memory
 from t2t_revival.decoding.engine import Annotations, Inputs
 from t2t_revival.decoding.guards import Guards, restrict
-from t2t_revival.decoding.lexical_search import grow_lexical
 from t2t_revival.decoding.model_precision import InModelPrecision
-from t2t_revival.decoding.phrases import Spelling
 from t2t_revival.decoding.sampling import grow_samples
 from t2t_revival.decoding.tf_workarounds import cast_weights, max_or_one, prevent_fusion
 from t2t_revival.errors import T2TError
@@ -82,9 +81,9 @@ class SearchGraph:
         self.variables = [tf.Variable(kernel, trainable=False) for kernel in kernels]
 
     @cached_property
-    def spelling(self) -> Spelling:
+    def spelling(self) -> Any:
         """The spelling of phrases that outputs must or must not have."""
-        return Spelling(self._vocabulary)
+        return addon("spelling")(self._vocabulary)
 
     def search(self, inputs: Inputs) -> Results:
         """Decodes sentences: searches for their best outputs, or draws them.
@@ -157,7 +156,7 @@ class SearchGraph:
             return grow_samples
         if inputs.tables:
             classes = tf.constant(self.spelling.classes)
-            return partial(grow_lexical, classes, early_stopping=self._early_stopping)
+            return partial(addon("grow_with_tables"), classes, early_stopping=self._early_stopping)
         beam_size = tf.get_static_value(inputs.settings.beam_size)
         if np.ndim(beam_size) == 0 and beam_size == 1:
             return grow_greedy

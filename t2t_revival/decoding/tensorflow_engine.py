@@ -14,7 +14,6 @@ from t2t_revival.decoding.beams import Results, search_settings
 from t2t_revival.decoding.engine import Annotations, Engine, EngineConfig, Inputs
 from t2t_revival.decoding.int8 import Int8Weights
 from t2t_revival.decoding.options import FLOAT32, INT8, DecodeHParams
-from t2t_revival.decoding.phrases import Spelling
 from t2t_revival.decoding.search_graph import SearchGraph
 from t2t_revival.decoding.tf_workarounds import check_result
 from t2t_revival.errors import T2TError
@@ -80,7 +79,7 @@ class TensorFlowEngine(Engine):
         return self.graph.search(inputs._replace(settings=settings))
 
     @property
-    def spelling(self) -> Spelling:
+    def spelling(self) -> Any:
         return self.graph.spelling
 
     def score(self, source_ids: Any, target_ids: Any) -> Any:

@@ -18,13 +18,12 @@ from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.sentencepiece import EOS, until_eos
 from t2t_revival.data.word_alignment import Link
 from t2t_revival.decoding import engines
+from t2t_revival.decoding.addons import HeadChoice, Shortlist, addon
 from t2t_revival.decoding.alignment_heads import AlignmentHeads
 from t2t_revival.decoding.batching import OnProgress, Result, map_batches, without
-from t2t_revival.decoding.coverage import CoveragePenalty
 from t2t_revival.decoding.detailer import Detailer, Hypothesis, encode_pairs
 from t2t_revival.decoding.engine import EngineConfig, Inputs, SearchSettings
 from t2t_revival.decoding.engines import Model
-from t2t_revival.decoding.head_choice import HeadChoice, HeadSearch
 from t2t_revival.decoding.loading import load
 from t2t_revival.decoding.local_search import LocalModel, LocalSearch
 from t2t_revival.decoding.notes import NO_HEADS, OF_ENSEMBLE, OnNote, ignore_note
@@ -38,7 +37,6 @@ from t2t_revival.decoding.preprocessor import (
     check_tag,
     pad,
 )
-from t2t_revival.decoding.translations import Translations
 from t2t_revival.errors import LineError, T2TError
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.utils.blank import is_blank
@@ -102,7 +100,7 @@ class Translator(LineTranslator):
         self.num_parallel_batches = config.parallel
         self.checkpoint: Checkpoint | None = None
         self.more_checkpoints: tuple[Checkpoint, ...] = ()
-        self.translations: Translations | None = None
+        self.translations: Shortlist | None = None
         self.find_heads: Callable[[], AlignmentHeads | None] = lambda: None
         engine = engines.open_engine(model, self.vocabularies, self.options, config)
         if alignment_heads:
@@ -110,7 +108,7 @@ class Translator(LineTranslator):
         self.engine = engine.description
         self.detailer = Detailer(engine.annotate, self.vocabularies, alignment_heads)
         weight = self.options.coverage_penalty
-        coverage = CoveragePenalty(engine.attend, weight) if weight else None
+        coverage = addon("coverage")(engine.attend, weight) if weight else None
         self._local = LocalModel(engine, self.vocabularies.targets, coverage, self.detailer, self.map_batches)
         self._engine, self._process = engine, os.getpid()
 
@@ -163,7 +161,7 @@ class Translator(LineTranslator):
             plain = replace(options, alignments="", markup="")
             source, target = folder.vocabularies
             translator = cls(model, source, plain, problem=problem, target_vocabulary=target)
-            return choice.make(translator.head_search, checkpoint not in (None, *NAMES), on_note)
+            return choice.make(translator, checkpoint not in (None, *NAMES), on_note)
 
         loaded = load(folder, checkpoint, decode_hparams, config, on_damaged, on_note, data_dir, choose)
         translator = cls(
@@ -181,7 +179,7 @@ class Translator(LineTranslator):
 
     @property
     def vocabularies(self) -> Vocabularies:
-        """Those of source and target."""
+        """Vocabularies of source and target."""
         return self._vocabularies
 
     @property
@@ -371,11 +369,6 @@ class Translator(LineTranslator):
     def preprocessor(self, first_line: int = 1) -> Preprocessor:
         """Returns what makes ids of lines, of which the first has a number, for messages."""
         return Preprocessor(self.vocabularies, self.problem, self.options, self.max_length, first_line)
-
-    @property
-    def head_search(self) -> HeadSearch:
-        """The choice of alignment heads for this model."""
-        return HeadSearch(self.model, self.preprocessor(), self.map_batches)
 
     @cached_property
     def term_heads(self) -> AlignmentHeads | None:

@@ -11,6 +11,7 @@ import tensorflow as tf
 
 from t2t_revival.data.tags import symbol
 from t2t_revival.data.vocabulary.sentencepiece import PAD
+from t2t_revival.decoding.addons import addon
 from t2t_revival.decoding.beams import NEG_INF, Results, search_settings
 from t2t_revival.decoding.capabilities import SAVED_MODEL, check_held
 from t2t_revival.decoding.engine import Inputs, SearchSettings
@@ -20,9 +21,17 @@ from t2t_revival.decoding.preprocessor import known_tags
 from t2t_revival.decoding.sampling import draws_in_graph
 from t2t_revival.decoding.search_graph import SearchGraph, Weights
 from t2t_revival.errors import T2TError
-from t2t_revival.serving.call_options import OPTIONS, PREFIXES, SAMPLING, TAG, check_shape, checks_of, column
-from t2t_revival.serving.packed_tables import TABLES, unpack
-from t2t_revival.serving.phrases import NO_PHRASES, Description
+from t2t_revival.serving.call_options import (
+    OPTIONS,
+    PREFIXES,
+    SAMPLING,
+    TABLES,
+    TAG,
+    check_shape,
+    checks_of,
+    column,
+)
+from t2t_revival.serving.description import Description
 from t2t_revival.serving.scoring import SCORING, GraphScorer
 from t2t_revival.serving.signatures import (
     DEFAULT,
@@ -220,7 +229,7 @@ class ServingModule(tf.Module):
     ) -> Outputs:
         """Translates lines with phrases; arguments and errors are those of `translate_with_options`.
 
-        `tables` are of each line's phrases, string, as `phrases.pack` returns them. The results are those of
+        `tables` are of each line's phrases, string, as `packing.pack` returns them. The results are those of
         `translate`, and "ids", the tokens of the outputs, int32 [batch, n, length].
         """
         batch = tf.shape(inputs)[0]
@@ -228,7 +237,7 @@ class ServingModule(tf.Module):
             {"beam_size": beam_size, "alpha": alpha, "extra_length": extra_length, "n": n}, batch
         )
         with tf.control_dependencies([check_shape("tables", tables, batch)]):
-            unpacked = unpack(column(tables, batch, NO_PHRASES)[:, 0])
+            unpacked = addon("unpack_tables")(column(tables, batch, addon("no_tables"))[:, 0])
         found: list[tf.Tensor] = []
 
         def search(sources: tf.Tensor) -> Results:

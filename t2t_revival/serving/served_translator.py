@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from t2t_revival.data.tags import symbol
 from t2t_revival.data.word_alignment import Link
+from t2t_revival.decoding.addons import Attempt, ConstrainedSearch, Constraints, Found, addon
 from t2t_revival.decoding.batching import MIN_TOKENS, OnProgress, Result, map_batches
-from t2t_revival.decoding.constrained_lines import Attempt, ConstrainedLines, Found
 from t2t_revival.decoding.details import Details
-from t2t_revival.decoding.lexical_constraints import LineConstraints
 from t2t_revival.decoding.notes import OF_EXPORT
 from t2t_revival.decoding.options import GUARDS, MAX_CANDIDATES, DecodeHParams
 from t2t_revival.decoding.outputs import MISSING, Candidate
@@ -22,8 +21,8 @@ from t2t_revival.decoding.preprocessor import LINE_ENDS, OnTruncation, Preproces
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams.hparams import parse_overrides
 from t2t_revival.serving.client import BATCH_SIZE, Model, outputs_of
+from t2t_revival.serving.description import Description
 from t2t_revival.serving.details import query_details
-from t2t_revival.serving.phrases import Description, pack
 from t2t_revival.serving.signatures import (
     DEFAULT,
     NO_OUTPUT,
@@ -75,12 +74,12 @@ class ServedTranslator(LineTranslator):
 
     @cached_property
     def description(self) -> Description:
-        """What the model tells of itself."""
+        """The model as it describes itself."""
         return self._describe(self.model)
 
     @property
     def vocabularies(self) -> Vocabularies:
-        """Those of source and target, which the model tells."""
+        """Vocabularies of source and target, which the model tells."""
         return self.description.vocabularies
 
     @property
@@ -149,11 +148,10 @@ class ServedSearch:
         self._on_truncation = on_truncation
         self._ids: list[list[int]] = []
         self._cut: set[int] = set()
+        self._constrained: ConstrainedSearch | None = None
         if request.constraints:
-            request = self._encode(translator.description)
-        self._constrained = ConstrainedLines(
-            request, self._ids, lambda: translator.description.spelling, self._find_bound
-        )
+            request, search = self._encode(translator.description), addon("constrained_search")
+            self._constrained = search(request, self._ids, translator.description.spelling, self._find_bound)
 
     def _encode(self, description: Description) -> Request:
         """Encodes the inputs, as their tables need it; returns the request with the export's own settings."""
@@ -164,7 +162,7 @@ class ServedSearch:
         return replace(self._request, options=options)
 
     def _note(self, truncation: Truncation) -> None:
-        """Tells of an input that is too long, once."""
+        """Notes an input that is too long, once."""
         index = truncation.number - self._request.first_number
         if index not in self._cut:
             self._cut.add(index)
@@ -186,6 +184,8 @@ class ServedSearch:
 
     def find(self, indices: Sequence[int]) -> Candidates:
         """Decodes inputs by one request, and more for those with constraints."""
+        if self._constrained is None:
+            return self.find_free(indices)
         free = [index for index in indices if index not in self._constrained]
         bound = self._bound(self._constrained.search(indices))
         return {**bound, **(self.find_free(free) if free else {})}
@@ -213,8 +213,9 @@ class ServedSearch:
                 self._note(Truncation(request.first_number + index))
         return {index: [each for each in found[index] if each.score > MISSING] for index in found}
 
-    def find_bound(self, constraints: Mapping[int, LineConstraints]) -> Candidates:
+    def find_bound(self, constraints: Mapping[int, Constraints]) -> Candidates:
         """Decodes inputs with other constraints than theirs."""
+        assert self._constrained
         return self._bound(self._constrained.search_again(constraints))
 
     def annotate(
@@ -230,15 +231,17 @@ class ServedSearch:
     def _find_bound(self, attempt: Attempt) -> dict[int, Found]:
         options, n = self._request.options, self._request.num_candidates
         texts = [self._request.texts[index] for index in attempt.indices]
-        inputs = {"inputs": texts, **option_inputs(options, len(texts), n), "tables": pack(attempt.tables)}
+        inputs = {
+            "inputs": texts,
+            **option_inputs(options, len(texts), n),
+            "tables": addon("pack_tables")(attempt.tables),
+        }
         response = self._model.predict(WITH_TABLES, inputs)
         scores = [[score if score > NO_OUTPUT else MISSING for score in row] for row in response["scores"]]
         return dict(zip(attempt.indices, zip(response["ids"], scores, strict=True), strict=True))
 
     def _bound(self, found: Mapping[int, Found]) -> Candidates:
         """Returns the outputs that searches with constraints have found, as text."""
-        if not found:
-            return {}
         decode = self._translator.vocabularies.targets.decode
         return {
             index: [

@@ -16,7 +16,7 @@ from t2t_revival.decoding.preprocessor import Truncation, check_tag, known_tags
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.call_options import OPTIONS, TAG
-from t2t_revival.serving.phrases import Description
+from t2t_revival.serving.description import Description
 from t2t_revival.serving.signatures import DEFAULT, DESCRIBE, NO_OUTPUT, WITH_OPTIONS, Inputs
 
 OUTPUTS = (

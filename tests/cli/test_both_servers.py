@@ -12,9 +12,9 @@ from contextlib import suppress
 import pytest
 import requests
 
+from t2t_revival.addons.lexical.packing import NO_PHRASES
 from t2t_revival.cli import decoder, query_server
 from t2t_revival.serving.folder_model import FolderModel
-from t2t_revival.serving.phrases import NO_PHRASES
 from tests.cli.served import Server
 
 HOST = "127.0.0.1"

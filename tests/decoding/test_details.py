@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from t2t_revival import DecodeHParams, T2TError, Transformer, Translation, Translator
+from t2t_revival.addons.alignment.head_choice import choose_heads, lexical_alignments
 from t2t_revival.data.vocabulary.sentencepiece import EOS
 from t2t_revival.data.word_alignment import Alignment, words_of
 from t2t_revival.decoding.alignment_heads import AlignmentHeads
 from t2t_revival.decoding.detailer import encode_pairs
 from t2t_revival.decoding.engine import EngineConfig
-from t2t_revival.decoding.head_choice import choose_heads, lexical_alignments
 from t2t_revival.errors import LineError
 from tests.support.tiny_models import TINY, log_softmax, logits_of
 
@@ -100,13 +100,13 @@ def test_the_heads_that_align_best_are_chosen(translator):
         ]
         gold.append(frozenset(by_it.heads.links(weights, *words)))
     alignments = [Alignment(links, links) for links in gold]
-    chosen, rate = choose_heads(translator.head_search, pairs, alignments)
+    chosen, rate = choose_heads(translator, pairs, alignments)
     assert rate == 0
     assert (chosen.layer, chosen.heads, chosen.shifted) == (1, (2,), True)
-    by_recall, missed = choose_heads(translator.head_search, pairs, alignments, all_sure=False)
+    by_recall, missed = choose_heads(translator, pairs, alignments, all_sure=False)
     assert (by_recall, missed) == (wanted, 0)
     with pytest.raises(T2TError, match="no links to choose heads by"):
-        choose_heads(translator.head_search, pairs, [Alignment(frozenset(), frozenset())] * 6)
+        choose_heads(translator, pairs, [Alignment(frozenset(), frozenset())] * 6)
 
 
 def test_pieces_that_are_each_others_best_translation(translator, vocabulary):
@@ -119,5 +119,5 @@ def test_pieces_that_are_each_others_best_translation(translator, vocabulary):
     for piece, word in zip(source, of_source, strict=True):
         for other, its_word in zip(target, of_target, strict=True):
             table[piece, other] = 1.0 if word != its_word else 0.1
-    (found,) = lexical_alignments(translator.head_search, [texts], csr_array(table))
+    (found,) = lexical_alignments(translator, [texts], csr_array(table))
     assert found.sure == {(0, 1), (1, 0)}

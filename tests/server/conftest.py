@@ -16,7 +16,7 @@ from t2t_revival.addons.server.translate import Options
 from t2t_revival.addons.server.versions import AVAILABLE, END, ServedModel, Version
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
-from t2t_revival.serving.phrases import Description
+from t2t_revival.serving.description import Description
 from t2t_revival.serving.signatures import (
     DEFAULT,
     DESCRIBE,

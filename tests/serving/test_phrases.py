@@ -8,15 +8,15 @@ import pytest
 import tensorflow as tf
 
 from t2t_revival import DecodeHParams, LineConstraints, T2TError
+from t2t_revival.addons.lexical.constraints import fit
+from t2t_revival.addons.lexical.packed_tables import unpack
+from t2t_revival.addons.lexical.packing import pack
+from t2t_revival.addons.lexical.tables import tables_of
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
-from t2t_revival.decoding.lexical_constraints import fit
-from t2t_revival.decoding.lexical_tables import tables_of
 from t2t_revival.serving.export import export
 from t2t_revival.serving.folder_model import FolderModel
 from t2t_revival.serving.module import ServingModule
-from t2t_revival.serving.packed_tables import unpack
-from t2t_revival.serving.phrases import pack
 from t2t_revival.serving.served_translator import ServedTranslator
 from t2t_revival.serving.signatures import WITH_TABLES
 from tests.support.exported import make_translator

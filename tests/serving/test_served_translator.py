@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from t2t_revival import DecodeHParams, LineConstraints, T2TError, Translator
-from t2t_revival.decoding.lexical_constraints import Term
+from t2t_revival.addons.lexical.constraints import Term
 from t2t_revival.serving.served_translator import ServedTranslator
 from tests.support.exported import HEADS, asking
 

@@ -258,14 +258,14 @@ class _Spelling:
         self.classes[INSIDE] = 1
 
     def automaton(self, forms: Any) -> Any:
-        from t2t_revival.decoding.phrases import automaton
+        from t2t_revival.addons.lexical.phrases import automaton
 
         return automaton(forms, self)
 
 
 def _tables(rows: np.ndarray, request: Request, spelling: Any) -> Any:
-    from t2t_revival.decoding.lexical_tables import LineAutomata, Unit, tables_of
-    from t2t_revival.decoding.phrases import ANYTHING, AT_ONCE, BOUNDARY, Form
+    from t2t_revival.addons.lexical.phrases import ANYTHING, AT_ONCE, BOUNDARY, Form
+    from t2t_revival.addons.lexical.tables import LineAutomata, Unit, tables_of
 
     after = {"word": BOUNDARY, "anything": ANYTHING, "at once": AT_ONCE}
     lines = []

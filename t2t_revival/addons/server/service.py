@@ -31,7 +31,7 @@ from t2t_revival.addons.server.translate import (
 from t2t_revival.addons.server.versions import ModelInfo, ModelsAnswer
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.client import text_of
-from t2t_revival.serving.phrases import Description
+from t2t_revival.serving.description import Description
 from t2t_revival.serving.served_translator import ServedTranslator
 
 if TYPE_CHECKING:

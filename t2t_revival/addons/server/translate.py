@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BaseModel, Field, StringConstraints, model_validator
 
+from t2t_revival.addons.lexical.constraints import LineConstraints
+from t2t_revival.addons.lexical.json_inputs import JsonLine
+from t2t_revival.addons.lexical.terminology import Terminology
 from t2t_revival.addons.server.predict import RequestError
 from t2t_revival.addons.server.requests import RequestBody
-from t2t_revival.decoding.json_inputs import JsonLine
-from t2t_revival.decoding.lexical_constraints import LineConstraints
 from t2t_revival.decoding.options import BOUNDS, MAX_ALPHA, MAX_CANDIDATES, TEMPERATURES, DecodeHParams
-from t2t_revival.decoding.terminology import Terminology
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.signatures import (
     DESCRIBE,
@@ -76,7 +76,7 @@ class Options(RequestBody):
 
     @property
     def signatures(self) -> dict[str, str]:
-        """What a model must have for these options, by the names of signatures."""
+        """Signatures that these options need, and the names of the options."""
         asked = {
             WITH_SAMPLING: "sampling_method" if self.sampling_method == "random" else "",
             WITH_TABLES: "constraints, avoid and terms" if self.has_phrases else "",

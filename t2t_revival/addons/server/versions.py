@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
+from t2t_revival.addons.lexical.packing import NO_PHRASES
 from t2t_revival.addons.server.inspection import Inspector, Training
 from t2t_revival.addons.server.predict import RequestError
 from t2t_revival.addons.server.requests import Limits
@@ -19,7 +20,6 @@ from t2t_revival.addons.server.translate import Options
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.export_origin import newer_note
 from t2t_revival.serving.folder_model import SAVED_MODEL, FolderModel
-from t2t_revival.serving.phrases import NO_PHRASES
 from t2t_revival.serving.signatures import DEFAULT, WITH_OPTIONS, WITH_SAMPLING
 
 if TYPE_CHECKING:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 from t2t_revival.cli.support.flags import READ, Flags, Names, flag
 from t2t_revival.cli.support.text_files import STANDARD_STREAM, read_lines, split_at_tab
-from t2t_revival.decoding.markup.patterns import KINDS
+from t2t_revival.decoding.options import MARKUP
 from t2t_revival.errors import T2TError
 
 if TYPE_CHECKING:
-    from t2t_revival.decoding.lexical_constraints import LineConstraints
+    from t2t_revival.addons.lexical.constraints import LineConstraints
+    from t2t_revival.addons.lexical.terminology import Terminology
     from t2t_revival.decoding.options import DecodeHParams
-    from t2t_revival.decoding.terminology import Terminology
 
 FORMATS = TEXT, JSONL = "text", "jsonl"  # of inputs and of outputs
 
@@ -39,7 +39,7 @@ class LineFlags(Flags):
     markup: str = flag(
         "",
         "Lines have tags and placeholders, which come out as they are, at the words that they belong to.",
-        choices=("", *KINDS),
+        choices=("", *MARKUP),
     )
     partial_targets: bool = flag(
         False,
@@ -90,7 +90,7 @@ class LineFlags(Flags):
 
     def read_terminology(self) -> Terminology:
         """Reads the file of `--terminology`; without one, there are no terms."""
-        from t2t_revival.decoding.terminology import Terminology
+        from t2t_revival.addons.lexical.terminology import Terminology
 
         path = self.terminology
         return Terminology.parse(read_lines(path, "terminology"), path) if path else Terminology({})
@@ -110,7 +110,7 @@ class LineFlags(Flags):
         """Returns texts and constraints of lines of a file; `None` without these flags."""
         if not (self.terminology or self.reads_json):
             return list(lines), None
-        from t2t_revival.decoding.json_inputs import JsonLine, parse_json_lines  # which import NumPy
+        from t2t_revival.addons.lexical.json_inputs import JsonLine, parse_json_lines  # which import NumPy
 
         terminology = self.read_terminology()
         parsed = parse_json_lines(lines, name, first_line) if self.reads_json else [*map(JsonLine, lines)]

@@ -6,20 +6,19 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import NamedTuple
 
 import numpy as np
 
-from t2t_revival.decoding.lexical_constraints import LineConstraints, checked, count, fit
-from t2t_revival.decoding.lexical_tables import LexicalTables, LineAutomata, Unit, tables_of
+from t2t_revival.addons.lexical.constraints import LineConstraints, checked, count, fit
+from t2t_revival.addons.lexical.phrases import AT_ONCE, Form, Spelling
+from t2t_revival.addons.lexical.tables import LineAutomata, Unit, tables_of
+from t2t_revival.decoding.addons import Attempt, Found
 from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.decoding.phrases import AT_ONCE, Form, Spelling
 from t2t_revival.decoding.pipeline import Request
 from t2t_revival.errors import LineError, T2TError
 from t2t_revival.utils.blank import is_blank
 
 ATTEMPTS = 5  # of searches for an output without the avoided phrases
-Found = tuple[list[list[int]], list[float]]  # ids and scores of the outputs of an input
 
 
 @dataclass(frozen=True)
@@ -31,27 +30,13 @@ class _Line:
     room: int
 
 
-class Attempt(NamedTuple):
-    """A search for the outputs of some inputs.
-
-    Attributes:
-        indices: of the inputs.
-        ids: their tokens.
-        tables: of their phrases.
-    """
-
-    indices: list[int]
-    ids: list[list[int]]
-    tables: LexicalTables
-
-
 class ConstrainedLines:
     """The inputs of a request that have constraints.
 
     Args:
         request: its constraints are `checked`.
         ids: tokens of all inputs.
-        spelling: returns the spelling of phrases; called if there are constraints.
+        spelling: of phrases.
         find: returns what a search finds, by index.
 
     Raises:
@@ -63,15 +48,14 @@ class ConstrainedLines:
         self,
         request: Request,
         ids: Sequence[list[int]],
-        spelling: Callable[[], Spelling],
+        spelling: Spelling,
         find: Callable[[Attempt], dict[int, Found]],
     ) -> None:
-        self._request, self._ids, self._find = request, ids, find
-        if request.constraints:
-            self._spelling = spelling()
-        given = request.constraints.items()
+        self._request, self._ids, self._spelling, self._find = request, ids, spelling, find
         self._lines = {
-            index: self._line(index, one) for index, one in given if not is_blank(request.texts[index])
+            index: self._line(index, constraints)
+            for index, constraints in request.constraints.items()
+            if isinstance(constraints, LineConstraints) and not is_blank(request.texts[index])
         }
 
     def _line(self, index: int, constraints: LineConstraints) -> _Line:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from t2t_revival.decoding.alignment_heads import FILE_NAME, AlignmentHeads
 from t2t_revival.decoding.batching import OnProgress
 from t2t_revival.decoding.detailer import encode_pairs
 from t2t_revival.decoding.notes import OnNote
-from t2t_revival.decoding.preprocessor import Preprocessor, pad
+from t2t_revival.decoding.preprocessor import pad
 from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.problems.problem import DEV, TRAIN
@@ -26,28 +26,13 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from t2t_revival.data.records import SplitData
-    from t2t_revival.model import Transformer
+    from t2t_revival.decoding.translator import Translator
     from t2t_revival.problems.problem import Problem
 
 MAX_CHOOSING = 500  # pairs by which heads are chosen
 MAX_LEARNING = 200_000  # pairs from which translations of pieces are learned
 SHARES = (1.0, 0.7, 0.5, 0.35)  # tried where there is a gold alignment
 Pair = tuple[str, str]
-
-
-@dataclass(frozen=True)
-class HeadSearch:
-    """A model and its inputs, among whose heads those that align are chosen.
-
-    Attributes:
-        model: of the heads.
-        preprocessor: of the model.
-        map_batches: see `Translator.map_batches`.
-    """
-
-    model: Transformer
-    preprocessor: Preprocessor
-    map_batches: Callable[..., Iterable[Any]]
 
 
 class Choice(NamedTuple):
@@ -74,7 +59,7 @@ class Choice(NamedTuple):
 
 
 def choose_heads(
-    search: HeadSearch,
+    translator: Translator,
     pairs: Sequence[Pair],
     gold: Sequence[Alignment],
     on_progress: OnProgress | None = None,
@@ -83,7 +68,7 @@ def choose_heads(
     """Chooses the head of the decoder, or the layer with the mean of its heads, that aligns pairs best.
 
     Args:
-        search: of the model.
+        translator: of the model.
         pairs: of dev.
         gold: their alignments.
         on_progress: called after each batch.
@@ -95,38 +80,41 @@ def choose_heads(
     """
     if not any(one.sure for one in gold):
         raise T2TError("there are no links to choose heads by: give --gold=FILE with some")
-    hparams = search.model.hparams
+    hparams = translator.model.hparams
     layers = range(1, hparams.decoder_layers + 1)
     each = [(head,) for head in range(1, hparams.num_heads + 1)]
     groups = [*each, tuple(range(1, hparams.num_heads + 1))]
     candidates = [AlignmentHeads(*one) for one in product(layers, groups, (False, True))]
     candidates[0].check(hparams)
-    counts = _count(search, pairs, gold, candidates, on_progress)
+    counts = _count(translator, pairs, gold, candidates, on_progress)
     by_recall = max(candidates, key=lambda one: counts[one].recall)
     if not all_sure:
         return Choice(by_recall, 1 - counts[by_recall].recall)
     best = min(candidates, key=lambda one: counts[one].error_rate)
     rules = [replace(best, share=share, null=null) for share, null in product(SHARES, (False, True))]
-    counts = _count(search, pairs, gold, rules, on_progress)
+    counts = _count(translator, pairs, gold, rules, on_progress)
     chosen = min(rules, key=lambda one: counts[one].error_rate)
     return Choice(chosen, counts[chosen].error_rate)
 
 
 def _count(
-    search: HeadSearch,
+    translator: Translator,
     pairs: Sequence[Pair],
     gold: Sequence[Alignment],
     candidates: Sequence[AlignmentHeads],
     on_progress: OnProgress | None,
 ) -> dict[AlignmentHeads, ErrorCounts]:
     """Counts what each candidate finds in all pairs."""
-    encoded, vocabularies = encode_pairs(search.preprocessor, pairs), search.preprocessor.vocabularies
+    encoded, vocabularies = (
+        encode_pairs(translator.preprocessor(), pairs),
+        translator.vocabularies,
+    )
     counts: dict[AlignmentHeads, ErrorCounts] = defaultdict(ErrorCounts)
 
     def count(batch: list[int]) -> list[None]:
         own = [encoded[index] for index in batch]
         inputs = {"inputs": pad([one.source_ids for one in own]), "targets": pad([one.ids for one in own])}
-        attention = np.asarray(search.model.attention_weights(inputs).encoder_decoder, np.float32)
+        attention = np.asarray(translator.model.attention_weights(inputs).encoder_decoder, np.float32)
         for weights, index, one in zip(attention, batch, own, strict=True):
             source_words = words_of(vocabularies.inputs, one.source_ids[:-1], one.tag + one.source)
             target_words = words_of(vocabularies.targets, one.ids[:-1], one.text)
@@ -139,15 +127,13 @@ def _count(
         return [None] * len(batch)
 
     lengths = [max(len(one.source_ids), len(one.ids)) for one in encoded]
-    for _ in search.map_batches(
-        count, lengths, search.preprocessor.options.batch_size, on_progress=on_progress
-    ):
+    for _ in translator.map_batches(count, lengths, translator.options.batch_size, on_progress=on_progress):
         pass
     return counts
 
 
 def choose_without_gold(
-    search: HeadSearch,
+    translator: Translator,
     pairs: Sequence[Pair],
     shards: SplitData,
     on_iteration: Callable[[int, int], None] = lambda done, total: None,
@@ -156,7 +142,7 @@ def choose_without_gold(
     """Chooses heads as `choose_heads`, by `lexical_alignments` that are learned from the training pairs.
 
     Args:
-        search: of the model.
+        translator: of the model.
         pairs: of dev.
         shards: of train.
         on_iteration: called with the number of iterations of learning that are done, and of all.
@@ -165,30 +151,32 @@ def choose_without_gold(
     Raises:
         T2TError: as `choose_heads`.
     """
+    from t2t_revival.addons.alignment.lexicon import translation_probabilities
     from t2t_revival.data.examples import read_pairs
-    from t2t_revival.data.lexicon import translation_probabilities
 
-    vocabularies = search.preprocessor.vocabularies
+    vocabularies = translator.vocabularies
     sizes = vocabularies.inputs.size, on_iteration, vocabularies.target_size
     table = translation_probabilities(read_pairs(shards, MAX_LEARNING), *sizes)
-    gold = list(lexical_alignments(search, pairs, table))
-    return choose_heads(search, pairs, gold, on_progress, all_sure=False)
+    gold = list(lexical_alignments(translator, pairs, table))
+    return choose_heads(translator, pairs, gold, on_progress, all_sure=False)
 
 
-def lexical_alignments(search: HeadSearch, pairs: Sequence[Pair], table: csr_array) -> Iterator[Alignment]:
+def lexical_alignments(
+    translator: Translator, pairs: Sequence[Pair], table: csr_array
+) -> Iterator[Alignment]:
     """Yields links of words whose pieces are each other's most probable translation in their pair.
 
     They are few and mostly right: enough to choose heads by, not to measure them.
 
     Args:
-        search: of whose vocabularies the pieces are.
+        translator: of whose vocabularies the pieces are.
         pairs: of texts.
         table: as `translation_probabilities` returns it.
     """
-    for one in encode_pairs(search.preprocessor, pairs):
+    for one in encode_pairs(translator.preprocessor(), pairs):
         source, target = one.source_ids[:-1], one.ids[:-1]
-        source_words = words_of(search.preprocessor.vocabularies.inputs, source, one.tag + one.source)
-        target_words = words_of(search.preprocessor.vocabularies.targets, target, one.text)
+        source_words = words_of(translator.vocabularies.inputs, source, one.tag + one.source)
+        target_words = words_of(translator.vocabularies.targets, target, one.text)
         links = set()
         if source_words and target_words:
             probabilities = table[source][:, target].toarray()
@@ -233,7 +221,7 @@ class HeadChoice:
         except T2TError as error:
             raise _impossible(folder.path, error) from error
 
-    def make(self, search: HeadSearch, is_given: bool, on_note: OnNote) -> AlignmentHeads:
+    def make(self, translator: Translator, is_given: bool, on_note: OnNote) -> AlignmentHeads:
         """Chooses heads of a model, stores them, and says so in a line.
 
         Those of a checkpoint whose file `is_given` are not stored: it may be an early one.
@@ -245,7 +233,7 @@ class HeadChoice:
         place = f"this run only: {fault}" if fault else str(self.folder.path / FILE_NAME)
         on_note(f"choosing the heads that align words, by {len(self.pairs):,} pairs of dev, for {place}")
         try:
-            choice = choose_without_gold(search, self.pairs, self.shards)
+            choice = choose_without_gold(translator, self.pairs, self.shards)
         except T2TError as error:
             raise _impossible(self.folder.path, error) from error
         if not fault:

@@ -1,0 +1,1 @@
+"""The attention heads that align words, chosen for a model."""

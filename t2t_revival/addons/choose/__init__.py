@@ -1,0 +1,1 @@
+"""Choice among the outputs that a search has found."""

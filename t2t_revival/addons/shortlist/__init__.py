@@ -1,0 +1,1 @@
+"""Translations of pieces, to which CTranslate2 may restrict the tokens of outputs."""
