@@ -19,7 +19,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from t2t_revival.addons.alignment.head_choice import MAX_CHOOSING, choose_heads, choose_without_gold
+from t2t_revival.addons.head_choice import MAX_CHOOSING, choose_heads, choose_without_gold
 from t2t_revival.cli.support import tensorflow_setup
 from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.flags import READ, WRITTEN, flag

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from t2t_revival.addons.shortlist.translations import Translations, coverage
+from t2t_revival.addons.shortlist import Translations, coverage
 from t2t_revival.cli.support import tensorflow_setup
 from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.flags import flag
@@ -38,7 +38,7 @@ def _learn(flags: ShortlistFlags) -> None:
     data = folder.own_data(flags.data_dir)
     check_writable(folder.path)
     tensorflow_setup.load_tensorflow()
-    from t2t_revival.addons.alignment.lexicon import learn_translations
+    from t2t_revival.addons.lexicon import learn_translations
     from t2t_revival.data.examples import read_pairs
 
     vocabularies = folder.vocabularies

@@ -15,13 +15,11 @@ if TYPE_CHECKING:
     import numpy as np
 
     from t2t_revival.decoding.alignment_heads import AlignmentHeads
-    from t2t_revival.decoding.notes import OnNote
-    from t2t_revival.decoding.translator import Translator
 
 PLACES = {  # modules of t2t_revival.addons, and what is there, by name
-    "align_heads": ("alignment.head_choice", "HeadChoice"),  # .plan: folder, problem, data_dir -> HeadChoice
-    "choose": ("choose.minimum_bayes_risk", "by_expected_utility"),  # candidates, measure, language
-    "coverage": ("choose.coverage", "CoveragePenalty"),  # attend, weight
+    "align_heads": ("head_choice", "HeadChoice"),  # .plan: folder, problem, data_dir -> HeadChoice
+    "choose": ("choose", "by_expected_utility"),  # candidates, measure, language
+    "coverage": ("choose", "CoveragePenalty"),  # attend, weight
     "constraints": ("lexical.constraints", "constraints_of"),  # constraints, lines, first line -> by index
     "constrained_search": ("lexical.constrained_lines", "ConstrainedLines"),  # -> ConstrainedSearch
     "check_terms": ("lexical.term_check", "TermCheck"),  # -> TermCheck
@@ -33,7 +31,7 @@ PLACES = {  # modules of t2t_revival.addons, and what is there, by name
     "no_tables": ("lexical.packing", "NO_PHRASES"),
     "markup": ("markup.translation", "MarkedLines"),  # lines, kind, tags -> MarkedLines
     "markup_faults": ("markup.plain", "describe_faults"),  # lines, kind, first line
-    "shortlist": ("shortlist.translations", "Translations"),  # .load: folder, fingerprint -> Shortlist
+    "shortlist": ("shortlist", "Translations"),  # .load: folder, fingerprint -> Shortlist
 }
 Outputs = Mapping[int, list[Translation]]  # by index of the input
 Found = tuple[list[list[int]], list[float]]  # ids and scores of the outputs of an input
@@ -121,8 +119,8 @@ class MarkedLines(Protocol):
 class HeadChoice(Protocol):
     """A choice of the heads that align words, which is still to be made."""
 
-    def make(self, translator: Translator, is_given: bool, on_note: OnNote) -> AlignmentHeads:
-        """Chooses heads; stores those of a checkpoint whose file is not given."""
+    def make(self, translator: Any, is_given: bool, on_note: Callable[[str], None]) -> AlignmentHeads:
+        """Chooses heads of a `Translator`; stores those of a checkpoint whose file is not given."""
 
 
 class Shortlist(Protocol):

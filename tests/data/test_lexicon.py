@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from t2t_revival.addons.alignment import lexicon
-from t2t_revival.addons.alignment.lexicon import (
+from t2t_revival.addons import lexicon
+from t2t_revival.addons.lexicon import (
     NULL,
     learn_translations,
     most_probable,

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from t2t_revival import HParams, T2TError, Transformer, Translator
-from t2t_revival.addons.shortlist.translations import Translations
+from t2t_revival.addons.shortlist import Translations
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.sentencepiece import EOS
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from t2t_revival import DecodeHParams, T2TError, Transformer, Translation, Translator
-from t2t_revival.addons.alignment.head_choice import choose_heads, lexical_alignments
+from t2t_revival.addons.head_choice import choose_heads, lexical_alignments
 from t2t_revival.data.vocabulary.sentencepiece import EOS
 from t2t_revival.data.word_alignment import Alignment, words_of
 from t2t_revival.decoding.alignment_heads import AlignmentHeads

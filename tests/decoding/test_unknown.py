@@ -8,7 +8,7 @@ import pytest
 import sentencepiece
 
 from t2t_revival import DecodeHParams, HParams, LineConstraints, T2TError, Transformer, Translator
-from t2t_revival.addons.shortlist.translations import Translations
+from t2t_revival.addons.shortlist import Translations
 from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.data.vocabulary import Vocabularies, Vocabulary
 from t2t_revival.model_folder import ModelFolder, Run

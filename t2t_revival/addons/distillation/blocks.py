@@ -15,7 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from t2t_revival.addons.shortlist.translations import Translations
+from t2t_revival.addons.shortlist import Translations
 from t2t_revival.decoding.batching import DecodingProgress
 from t2t_revival.decoding.notes import OnNote, ignore_note
 from t2t_revival.decoding.options import DecodeHParams

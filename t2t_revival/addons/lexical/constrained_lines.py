@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from typing import cast
 
 import numpy as np
 
@@ -52,10 +53,11 @@ class ConstrainedLines:
         find: Callable[[Attempt], dict[int, Found]],
     ) -> None:
         self._request, self._ids, self._spelling, self._find = request, ids, spelling, find
+        given = cast("Mapping[int, LineConstraints]", request.constraints)
         self._lines = {
-            index: self._line(index, constraints)
-            for index, constraints in request.constraints.items()
-            if isinstance(constraints, LineConstraints) and not is_blank(request.texts[index])
+            index: self._line(index, one)
+            for index, one in given.items()
+            if not is_blank(request.texts[index])
         }
 
     def _line(self, index: int, constraints: LineConstraints) -> _Line:

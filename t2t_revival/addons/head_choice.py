@@ -151,7 +151,7 @@ def choose_without_gold(
     Raises:
         T2TError: as `choose_heads`.
     """
-    from t2t_revival.addons.alignment.lexicon import translation_probabilities
+    from t2t_revival.addons.lexicon import translation_probabilities
     from t2t_revival.data.examples import read_pairs
 
     vocabularies = translator.vocabularies

@@ -1,1 +1,0 @@
-"""The attention heads that align words, chosen for a model."""

@@ -1,1 +1,0 @@
-"""Choice among the outputs that a search has found."""
