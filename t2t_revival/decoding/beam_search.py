@@ -88,7 +88,7 @@ def grow_greedy(beams: Beams, logits: Any, sentences: Sentences, allowed: Any = 
     length = current_length(beams) + 1
     exists = log_probs > NEG_INF
     ends = exists & ((tokens == EOS) | (length >= sentences.max_lengths))
-    scores = score(log_probs, length, sentences.settings)
+    scores = score(log_probs, length, sentences.settings.score_terms)
     padded = tf.pad(beams.finished_seq, [[0, 0], [0, 0], [0, 1]], constant_values=PAD)
     return beams._replace(
         last_ids=tokens,
@@ -161,7 +161,7 @@ def grow_finished(beams: Beams, topk: TopK, sentences: Sentences) -> tuple[Any, 
     exists = topk.log_probs > NEG_INF
     newly_finished = tf.reduce_any(topk.finished & exists, axis=1, keepdims=True)  # [batch, 1]
     cut = (length >= sentences.max_lengths) & ~(newly_finished | (beams.finished_scores[:, :1] > NEG_INF))
-    scores = score(topk.log_probs, length, sentences.settings)
+    scores = score(topk.log_probs, length, sentences.settings.score_terms)
     scores = tf.where((topk.finished | cut) & exists, scores, NEG_INF)
 
     padded = tf.pad(beams.finished_seq, [[0, 0], [0, 0], [0, 1]], constant_values=PAD)
@@ -180,7 +180,7 @@ def is_done(
     still reach; with early stopping, when it is as good as those of hypotheses that end at the next position.
     """
     best_possible = best_score(
-        alive_log_probs[:, :1], length, sentences.max_lengths, sentences.settings, early_stopping
+        alive_log_probs[:, :1], length, sentences.max_lengths, sentences.settings.score_terms, early_stopping
     )
     worst_finished = tf.gather(finished_scores, sentences.num_outputs - 1, batch_dims=1)
     return (length >= sentences.max_lengths) | (best_possible <= worst_finished)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -10,14 +9,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from t2t_revival.decoding.engine import Engine, Inputs, SearchSettings
+from t2t_revival.decoding.engine import Engine, Inputs, SearchSettings, max_output_length
 from t2t_revival.decoding.lexical_constraints import (
     LineConstraints,
     count,
     fit,
 )
 from t2t_revival.decoding.lexical_tables import LexicalTables, LineAutomata, Unit, tables_of
-from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.outputs import Translation
 from t2t_revival.decoding.phrases import AT_ONCE, Form, Spelling
 from t2t_revival.decoding.preprocessor import LINE_ENDS, Preprocessor, pad
@@ -89,7 +87,8 @@ class ConstrainedLines:
             if is_blank(text):
                 self._blank[index] = constraints
                 return
-            room = room_of(len(ids), self._options)
+            options = self._options
+            room = max_output_length(len(ids), 0, options.extra_length, options.max_length_ratio)
             self._lines[index] = _Line(constraints, ids, fit(constraints, self._spelling, room), room)
         except T2TError as error:
             raise LineError(self._first_line + index, str(error)) from error
@@ -176,8 +175,7 @@ class ConstrainedLines:
 
     def _find(self, attempt: Attempt, n: int) -> dict[int, Found]:
         assert self._engine
-        options = self._options
-        settings = SearchSettings(options.beam_size, options.alpha, options.extra_length, n)
+        settings = SearchSettings.of(self._options, n)
         ids, scores = self._engine.search(Inputs(pad(attempt.ids), settings, tables=attempt.tables))
         pairs = zip(np.asarray(ids).tolist(), np.asarray(scores).tolist(), strict=True)
         return dict(zip(attempt.indices, pairs, strict=True))
@@ -243,15 +241,6 @@ def _with_forms(unit: Unit, outputs: Sequence[list[int]], spelling: Spelling) ->
         return _at_once(unit)
     after = unit.forms[0].after
     return replace(unit, forms=(*unit.forms, *(Form(ids, after=after) for ids in sorted(others))))
-
-
-def room_of(source_length: int, options: DecodeHParams) -> int:
-    """Returns the maximum number of tokens of an output, EOS counted, as `SearchGraph.bounds` has it."""
-    room = source_length + options.extra_length
-    if ratio := options.max_length_ratio:
-        share = math.ceil(np.float32(ratio) * np.float32(source_length - 1))  # as `Guards.bounds` rounds
-        room = min(room, max(1 + share, 1))
-    return room
 
 
 def constrained_lines(

@@ -89,7 +89,7 @@ class LineDecoder:
             numbers = [first + index for index in indices]
             draws = draws_of_lines(options.random_seed, numbers, longest, n, *sampling)
         beam_size = n if options.samples else options.candidates_of(options.beam_size)
-        settings = SearchSettings(beam_size, options.alpha, options.extra_length, n)
+        settings = SearchSettings.of(options, n)._replace(beam_size=beam_size)
         found = self.engine.search(Inputs(rows, settings, prefix_rows, draws))
         return zip(indices, *(np.asarray(values).tolist() for values in found), strict=True)
 

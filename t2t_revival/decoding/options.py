@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from t2t_revival.decoding.markup.patterns import KINDS
+from t2t_revival.decoding.score_terms import TERMS
 from t2t_revival.errors import T2TError, did_you_mean
 from t2t_revival.hparams.hparams import parse_overrides, type_faults
 
@@ -45,7 +46,6 @@ UTILITIES = CHRF, BLEU = "chrf", "bleu"  # of minimum Bayes risk
 MAX_CANDIDATES = 100
 PHARAOH = "pharaoh"  # format of alignments
 MAX_ALTERNATIVES = 100
-MAX_ALPHA = 10  # with more, a length penalty may overflow float32
 
 
 @dataclass(frozen=True)
@@ -90,8 +90,9 @@ class DecodeHParams:
         least = MIN_EXTRA_LENGTH_OF_TREE if self.constrained else 0
         fault = f"extra_length={self.extra_length} must be at least {least} with constrained=True"
         _require(self.extra_length >= least, fault)
-        bounds = f"between -{MAX_ALPHA} and {MAX_ALPHA}"
-        _require(abs(self.alpha) <= MAX_ALPHA, f"alpha={self.alpha} must be {bounds}")
+        for term in TERMS:
+            value, bounds = getattr(self, term.name), f"between {term.minimum} and {term.maximum}"
+            _require(term.minimum <= value <= term.maximum, f"{term.name}={value} must be {bounds}")
         _require(not re.search(r"\s", self.tag), f"tag={self.tag!r} must not have spaces")
         self._check_guards()
         self._check_mbr()
@@ -189,6 +190,12 @@ class DecodeHParams:
         defaults = {field.name: field.default for field in dataclasses.fields(self)}
         settings = {name: getattr(self, name) for name in GUARDS}
         return {name: value for name, value in settings.items() if value != defaults[name]}
+
+    @property
+    def score_terms(self) -> dict[str, float]:
+        """The settings of the terms that the score has, by name; see `score_terms.TERMS`."""
+        settings = {term.name: float(getattr(self, term.name)) for term in TERMS}
+        return {name: value for name, value in settings.items() if value}
 
     @property
     def details(self) -> str:

@@ -69,7 +69,7 @@ def grow_samples(beams: Beams, logits: Any, sentences: Sentences, allowed: Any =
     all_ended = tf.reduce_all(padded | (tokens == EOS), axis=1, keepdims=True)  # [batch, 1]
     now_done = all_ended | (current_length(beams) + 1 >= sentences.max_lengths)
 
-    scores = score(log_probs, tf.math.count_nonzero(seq, axis=2), sentences.settings)
+    scores = score(log_probs, tf.math.count_nonzero(seq, axis=2), sentences.settings.score_terms)
     scores = tf.where(log_probs > NEG_INF, scores, NEG_INF)
     return select_parents(beams, parents)._replace(
         last_ids=tokens,

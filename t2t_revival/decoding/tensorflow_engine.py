@@ -73,7 +73,8 @@ class TensorFlowEngine(Engine):
         )
         specs = tf.nest.map_structure(lambda x: tf.TensorSpec([None] * x.shape.rank, x.dtype), inputs)
         search = self._search_greedily if is_greedy else self.graph.search
-        return check_result(self._compile((is_greedy, specs), search, specs)(inputs))
+        key = is_greedy, *inputs.settings.score_terms, *tf.nest.flatten(specs)
+        return check_result(self._compile(key, search, specs)(inputs))
 
     def _search_greedily(self, inputs: Inputs) -> Results:
         settings = inputs.settings._replace(beam_size=tf.constant(1))  # which is known when the graph is made

@@ -52,8 +52,8 @@ def write_litert(translator: Translator, folder: Path, quantize: str = "none") -
 
     @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32, "inputs")], autograph=False)
     def search(inputs: Any) -> dict[str, Any]:
-        settings = options.beam_size, options.alpha, options.extra_length, options.outputs
-        outputs, scores = graph.search(Inputs(inputs, search_settings(SearchSettings(*settings))))
+        settings = search_settings(SearchSettings.of(options, options.outputs))
+        outputs, scores = graph.search(Inputs(inputs, settings))
         return {"outputs": outputs, "scores": scores}
 
     converter = tf.lite.TFLiteConverter.from_concrete_functions([search.get_concrete_function()], model)

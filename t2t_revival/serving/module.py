@@ -19,7 +19,17 @@ from t2t_revival.decoding.preprocessor import known_tags
 from t2t_revival.decoding.sampling import draws_in_graph
 from t2t_revival.decoding.search_graph import SearchGraph, Weights
 from t2t_revival.errors import T2TError
-from t2t_revival.serving.call_options import OPTIONS, SAMPLING, TAG, check_shape, checks_of, column
+from t2t_revival.serving.call_options import (
+    DEFAULTS,
+    MORE_TERMS,
+    OPTIONS,
+    SAMPLING,
+    TAG,
+    check_shape,
+    checks_of,
+    column,
+    search_settings_of,
+)
 from t2t_revival.serving.packed_tables import TABLES, unpack
 from t2t_revival.serving.phrases import NO_PHRASES, Description
 from t2t_revival.serving.scoring import SCORING, GraphScorer
@@ -46,6 +56,8 @@ PRECISIONS = {
     "int8_weights": MIXED_BFLOAT16,
 }
 
+FILLERS = {TABLES.name: NO_PHRASES}  # of an input without lines
+
 Outputs = dict[str, tf.Tensor]
 Columns = dict[str, tf.Tensor]  # options of a call, each [batch, 1] or a scalar
 
@@ -68,8 +80,9 @@ class ServingModule(tf.Module):
             line's outputs depend on its text and its own options, so that equal lines with equal seeds have
             equal ones.
         translate_with_tables: `translate_with_options`, without tag, with phrases that outputs must have or
-            must not have; see `_translate_with_tables`. `None` for trees, and for a model with
-            `reverse_target`.
+            must not have: `tables` of each line's, string, as `phrases.pack` returns them. The results have
+            "ids" too, the tokens of the outputs, int32 [batch, n, length]. `None` for trees, and for a model
+            with `reverse_target`.
         score: log-probabilities and details of given outputs: inputs, targets and alternatives, their number;
             see `GraphScorer`. `None` for trees, and for a model with `reverse_target`.
 
@@ -112,9 +125,7 @@ class ServingModule(tf.Module):
         if not (separates_words or self._reverse_target or self._graph.constraint):
             ratio = translator.options.max_length_ratio
             self._description = Description(vocabularies, translator.max_length, ratio).to_json()
-            self.translate_with_tables = tf.function(
-                self._translate_with_tables, input_signature=[*OPTIONS, TABLES], autograph=False
-            )
+            self.translate_with_tables = self._compile([*OPTIONS, TABLES], self._search_for_phrases)
             self.describe = tf.function(self._describe, input_signature=OPTIONS[:1], autograph=False)
         if not (separates_words or self._reverse_target):
             if heads:
@@ -130,26 +141,30 @@ class ServingModule(tf.Module):
         largest n of the batch: lines of smaller n are padded with "" of score `NO_OUTPUT`.
 
         Args:
-            specs: the signature's inputs, of which lines are the first. A model with tags has `tag` too, put
-                before lines that do not begin with it; "", the default, leaves them as they are.
+            specs: the signature's inputs without those in `DEFAULTS`, of which lines are the first. A model
+                with tags has `tag` too, put before lines that do not begin with it; "", the default, leaves
+                them as they are. With `tables`, lines have their tags already.
             search: from ids and `columns`, options as [batch, 1], to ids and scores of the outputs.
 
         Returns:
             The function, whose results are those of `translate`. It raises InvalidArgumentError where an
             option has a wrong shape, or is out of bounds, or the model lacks a tag.
         """
-        parameters = [Parameter(spec.name, Parameter.POSITIONAL_OR_KEYWORD) for spec in specs]
-        if self._tags:
-            no_tag = tf.constant("")  # becomes the default of the signature's input
-            parameters.append(Parameter(TAG.name, Parameter.POSITIONAL_OR_KEYWORD, default=no_tag))
-            specs = [*specs, TAG]
+        has_tables = TABLES in specs
+        specs = [*specs, *MORE_TERMS, *[TAG] * (bool(self._tags) and not has_tables)]
+        defaults = {name: tf.constant(value) for name, value in DEFAULTS.items()}  # of the signature's inputs
+        parameters = [
+            Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=defaults.get(name, Parameter.empty))
+            for name in (spec.name for spec in specs)
+        ]
 
         def translate(inputs: tf.Tensor, *options: tf.Tensor) -> Outputs:
             given = dict(zip([spec.name for spec in specs[1:]], options, strict=True))
             batch, tag = tf.shape(inputs)[0], given.pop(TAG.name, None)
             columns = self._columns(given, batch)
             prefixes = None if tag is None else self._prefixes(tag, batch)
-            return self._translate(partial(search, columns=columns), inputs, prefixes)
+            outputs, ids = self._translate(partial(search, columns=columns), inputs, prefixes)
+            return outputs | {"ids": ids[:batch]} if has_tables else outputs
 
         translate.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
         return tf.function(translate, input_signature=specs, autograph=False)
@@ -182,49 +197,21 @@ class ServingModule(tf.Module):
             [batch], tells which lines were longer than the model's inputs, so that their ends are missing.
         """
         options = self._options
-        settings = options.beam_size, options.alpha, options.extra_length, options.outputs
-        columns = search_settings(SearchSettings(*settings))._asdict()
+        settings = search_settings(SearchSettings.of(options, options.outputs))
         prefix = tf.constant(symbol(options.tag)) if options.tag else None
-        return self._translate(partial(self._search, columns=columns), inputs, prefix)
+        return self._translate(lambda ids: self._graph.search(Inputs(ids, settings)), inputs, prefix)[0]
 
     def _search(self, ids: tf.Tensor, columns: Columns) -> Results:
-        return self._graph.search(Inputs(ids, SearchSettings(**columns)))
+        return self._graph.search(Inputs(ids, search_settings_of(columns)))
 
     def _sample(self, ids: tf.Tensor, columns: Columns) -> Results:
-        n = columns["n"]
-        inputs = Inputs(ids, SearchSettings(n, columns["alpha"], columns["extra_length"], n))
+        inputs = Inputs(ids, search_settings_of(columns | {"beam_size": columns["n"]}))
         sampling = columns["random_seed"], columns["sampling_temp"], columns["sampling_keep_top_k"]
         return self._graph.search(inputs._replace(draws=draws_in_graph(inputs, *sampling)))
 
-    def _translate_with_tables(
-        self,
-        inputs: tf.Tensor,
-        beam_size: tf.Tensor,
-        alpha: tf.Tensor,
-        extra_length: tf.Tensor,
-        n: tf.Tensor,
-        tables: tf.Tensor,
-    ) -> Outputs:
-        """Translates lines with phrases; arguments and errors are those of `translate_with_options`.
-
-        `tables` are of each line's phrases, string, as `phrases.pack` returns them. The results are those of
-        `translate`, and "ids", the tokens of the outputs, int32 [batch, n, length].
-        """
-        batch = tf.shape(inputs)[0]
-        columns = self._columns(
-            {"beam_size": beam_size, "alpha": alpha, "extra_length": extra_length, "n": n}, batch
-        )
-        with tf.control_dependencies([check_shape("tables", tables, batch)]):
-            unpacked = unpack(column(tables, batch, NO_PHRASES)[:, 0])
-        found: list[tf.Tensor] = []
-
-        def search(sources: tf.Tensor) -> Results:
-            results = self._graph.search(Inputs(sources, SearchSettings(**columns), tables=unpacked))
-            found.append(results.seq)
-            return results
-
-        outputs = self._translate(search, inputs)
-        return {**outputs, "ids": found[0][:batch]}
+    def _search_for_phrases(self, ids: tf.Tensor, columns: Columns) -> Results:
+        tables = unpack(columns[TABLES.name][:, 0])
+        return self._graph.search(Inputs(ids, search_settings_of(columns), tables=tables))
 
     def _describe(self, inputs: tf.Tensor) -> Outputs:
         """Returns the `Description` of the model as "description", the same text for each of the inputs."""
@@ -239,7 +226,7 @@ class ServingModule(tf.Module):
             message = f"extra_length must be at least {MIN_EXTRA_LENGTH_OF_TREE}:"
             checks.append(tf.Assert(fits, [message, extra_length]))
         with tf.control_dependencies(checks):
-            return {name: column(value, batch) for name, value in options.items()}
+            return {name: column(value, batch, FILLERS.get(name, 1)) for name, value in options.items()}
 
     def _prefixes(self, tag: tf.Tensor, batch: tf.Tensor) -> tf.Tensor:
         """Checks the tags of a call; returns the text that belongs before each line, string [batch]."""
@@ -265,8 +252,8 @@ class ServingModule(tf.Module):
         search: Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]],
         inputs: tf.Tensor,
         prefixes: tf.Tensor | None = None,
-    ) -> Outputs:
-        """Translates lines; see `_texts` for prefixes."""
+    ) -> tuple[Outputs, tf.Tensor]:
+        """Translates lines; also returns the ids of the outputs. For prefixes, see `TextInputs.texts`."""
         batch = tf.shape(inputs)[0]
         texts, blank = self._text_inputs.texts(inputs, prefixes)
         sources, truncated = self._text_inputs.encode(texts, blank)
@@ -278,4 +265,4 @@ class ServingModule(tf.Module):
         outputs = tf.where(scores > NEG_INF, tf.reshape(outputs, shape), "")
         first = tf.range(shape[1]) == 0
         scores = tf.where(blank[:, None] & first, 0.0, tf.maximum(scores, NO_OUTPUT))
-        return {"outputs": outputs[:batch], "scores": scores[:batch], "truncated": truncated[:batch]}
+        return {"outputs": outputs[:batch], "scores": scores[:batch], "truncated": truncated[:batch]}, ids

@@ -15,6 +15,7 @@ from t2t_revival.decoding.options import GUARDS, DecodeHParams
 from t2t_revival.decoding.outputs import Translation
 from t2t_revival.decoding.paragraphs import halve, join_outputs, leading_tags, split
 from t2t_revival.decoding.resumable import digest
+from t2t_revival.decoding.score_terms import TERMS
 from t2t_revival.errors import T2TError
 from t2t_revival.serving import client
 from t2t_revival.serving.client import Model, query
@@ -28,7 +29,8 @@ if TYPE_CHECKING:
     from t2t_revival.serving.phrases import Description, Requests
 
 # Settings that a request may have.
-SEARCH = re.compile(r"\b(beam_size|alpha|extra_length|return_beams|sampling_\w+|random_seed)\s*=")
+SCORE = "|".join(term.name for term in TERMS)
+SEARCH = re.compile(rf"\b(beam_size|{SCORE}|extra_length|return_beams|sampling_\w+|random_seed)\s*=")
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from t2t_revival.decoding.score_terms import TERMS
+
 if TYPE_CHECKING:
     from t2t_revival.decoding.options import DecodeHParams
 
@@ -19,7 +21,7 @@ DTYPES = {
     "targets": "string",
     "alternatives": "int32",
     "beam_size": "int32",
-    "alpha": "float32",
+    **dict.fromkeys((term.name for term in TERMS), "float32"),
     "extra_length": "int32",
     "n": "int32",
     "tables": "string",
@@ -41,6 +43,7 @@ def option_inputs(options: DecodeHParams, lines: int) -> dict[str, list[Any]]:
     """Returns the options of the signature that decodes with them, each repeated for each line."""
     values = {
         "alpha": float(options.alpha),
+        **options.score_terms,
         "extra_length": options.extra_length,
         "n": options.outputs,
     }

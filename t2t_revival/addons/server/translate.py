@@ -13,7 +13,8 @@ from t2t_revival.addons.server.rows import Columns
 from t2t_revival.decoding.constrained_lines import checked
 from t2t_revival.decoding.json_inputs import JsonLine
 from t2t_revival.decoding.lexical_constraints import LineConstraints
-from t2t_revival.decoding.options import BOUNDS, MAX_ALPHA, TEMPERATURES, DecodeHParams
+from t2t_revival.decoding.options import BOUNDS, TEMPERATURES, DecodeHParams
+from t2t_revival.decoding.score_terms import MAX_ALPHA
 from t2t_revival.decoding.terminology import Terminology
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.signatures import (
