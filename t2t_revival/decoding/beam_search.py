@@ -30,7 +30,7 @@ from t2t_revival.decoding.beams import (
     current_length,
     select_parents,
 )
-from t2t_revival.decoding.hypothesis_scores import best_score, score
+from t2t_revival.decoding.hypothesis_scores import score
 from t2t_revival.decoding.tf_workarounds import log_sum_exp, max_or_one, top_tokens
 
 
@@ -179,9 +179,8 @@ def is_done(
     A sentence is done when its n-th finished score is as good as the best one that an alive hypothesis can
     still reach; with early stopping, when it is as good as those of hypotheses that end at the next position.
     """
-    best_possible = best_score(
-        alive_log_probs[:, :1], length, sentences.max_lengths, sentences.settings.score_terms, early_stopping
-    )
+    longest = None if early_stopping else sentences.max_lengths
+    best_possible = score(alive_log_probs[:, :1], length + 1, sentences.settings.score_terms, longest)
     worst_finished = tf.gather(finished_scores, sentences.num_outputs - 1, batch_dims=1)
     return (length >= sentences.max_lengths) | (best_possible <= worst_finished)
 

@@ -14,13 +14,6 @@ from t2t_revival.model import DecoderState
 NEG_INF = -np.inf  # log-probability of a hypothesis that does not exist
 
 
-def search_settings(settings: SearchSettings) -> SearchSettings:
-    """Returns settings that are the same for all sentences, as tensors."""
-    beam_size, extra_length, n = (tf.constant(size, tf.int32) for size in settings[:3])
-    score_terms = {name: tf.constant(value, tf.float32) for name, value in settings.score_terms.items()}
-    return SearchSettings(beam_size, extra_length, n, score_terms)
-
-
 class Sentences(NamedTuple):
     """Sentences of the batch: all that is the same at each position; batch-major.
 

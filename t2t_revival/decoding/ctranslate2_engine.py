@@ -31,7 +31,7 @@ from t2t_revival.decoding.ctranslate2_format import (
 from t2t_revival.decoding.engine import Annotations, Engine, EngineConfig, Inputs, max_output_length
 from t2t_revival.decoding.notes import OnNote
 from t2t_revival.decoding.options import CTRANSLATE2, PRECISIONS, DecodeHParams
-from t2t_revival.decoding.score_terms import length_penalty
+from t2t_revival.decoding.score_terms import ALPHA, length_penalty
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.utils.child_process import run_in_child
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 
 MAX_BATCH_SIZE = 32  # sentences that a CPU decodes at once: with 128, int8 and float32 take 10% longer
 GPU, CPU = "cuda", "cpu"
-ALPHA = "alpha"  # the setting of the only term of its scores
 UNSUPPORTED = "CTranslate2 does not support {}: use --engine=tensorflow"
 
 
@@ -332,7 +331,7 @@ def check_usable(hparams: HParams, options: DecodeHParams, precision: str) -> No
         (options.samples, "sampling_method=random"),
         (options.constrained, "constrained=True, for trees"),
         (options.min_length_ratio, "min_length_ratio"),
-        *((name != ALPHA, name) for name in options.score_terms),
+        *((name != ALPHA, name) for name in options.score_terms),  # of which it has this alone
         (options.alternatives, f"alternatives={options.alternatives}"),
         (
             options.coverage_penalty and options.aligns,  # it returns the attention of one set of heads

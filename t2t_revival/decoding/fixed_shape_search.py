@@ -18,7 +18,7 @@ from keras import ops, tree
 
 from t2t_revival.data.vocabulary.text_encoder import EOS, PAD
 from t2t_revival.decoding.engine import SearchSettings
-from t2t_revival.decoding.hypothesis_scores import best_score, score
+from t2t_revival.decoding.hypothesis_scores import score
 from t2t_revival.decoding.model_precision import InModelPrecision
 from t2t_revival.model.attention import FixedCache
 from t2t_revival.model.outputs import DecoderState
@@ -211,9 +211,9 @@ def grow_finished(beams: FixedBeams, topk: TopK, sentences: Sentences) -> tuple[
 
 def is_done(alive_log_probs: Any, finished_scores: Any, length: Any, sentences: Sentences) -> Any:
     """Returns which sentences need no further position, bool [batch, 1]; see `beam_search.is_done`."""
-    max_lengths, score_terms = sentences.max_lengths, sentences.settings.score_terms
-    best = best_score(alive_log_probs[:, :1], length, max_lengths, score_terms, sentences.early_stopping)
-    return ops.logical_or(length >= max_lengths, best <= finished_scores[:, -1:])
+    longest = None if sentences.early_stopping else sentences.max_lengths
+    best_possible = score(alive_log_probs[:, :1], length + 1, sentences.settings.score_terms, longest)
+    return ops.logical_or(length >= sentences.max_lengths, best_possible <= finished_scores[:, -1:])
 
 
 def select_parents(beams: FixedBeams, parents: Any) -> FixedBeams:

@@ -93,7 +93,6 @@ class JaxEngine(Engine):
         if inputs.has_prefixes:
             self.refuse("given beginnings of outputs")
         beam_size, extra_length, n, score_terms = inputs.settings
-        terms = {name: np.float32(value) for name, value in score_terms.items()}
         sources = np.asarray(inputs.ids, np.int32)
         lengths = (sources != PAD).sum(axis=1)
         found = [(np.zeros((0, n, 0), np.int32), np.zeros((0, n), np.float32))]
@@ -105,7 +104,7 @@ class JaxEngine(Engine):
             rows = min(FEW_ROWS, most_rows) if len(part) <= FEW_ROWS else most_rows
             padded = np.full((rows, width), PAD, np.int32)
             padded[: len(part), : part.shape[1]] = part
-            ids, scores, length = self.program(padded, terms, beam_size, extra_length, n)
+            ids, scores, length = self.program(padded, score_terms, beam_size, extra_length, n)
             found.append((ids[: len(part), :, :length], scores[: len(part)]))
             first += len(part)
         longest = max(ids.shape[2] for ids, _ in found)

@@ -19,7 +19,7 @@ class Term(NamedTuple):
         apply: called with the score by the terms before it, the number of tokens, EOS included, and the
             setting; returns the new score. Arguments are numbers, or float32 tensors that broadcast. It grows
             with the score. Where the setting is positive, more tokens must not make it smaller, and where it
-            is negative, not larger: `best_score` relies on both.
+            is negative, not larger: the rule by which a search stops relies on both.
     """
 
     name: str
@@ -36,5 +36,5 @@ def length_penalty(log_prob: Any, length: Any, alpha: Any) -> Any:
     return log_prob / ((5.0 + length) / 6.0) ** alpha
 
 
-MAX_ALPHA = 10  # with more, a length penalty may overflow float32
-TERMS = (Term("alpha", -MAX_ALPHA, MAX_ALPHA, length_penalty),)  # in the order in which they are applied
+ALPHA, MAX_ALPHA = "alpha", 10  # with more, a length penalty may overflow float32
+TERMS = (Term(ALPHA, -MAX_ALPHA, MAX_ALPHA, length_penalty),)  # in the order in which they are applied

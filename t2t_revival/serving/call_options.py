@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from t2t_revival.decoding.engine import ALL, SearchSettings
 from t2t_revival.decoding.options import BOUNDS, TEMPERATURES
-from t2t_revival.decoding.score_terms import TERMS
+from t2t_revival.decoding.score_terms import ALPHA, TERMS
 
 # An option is a scalar or [batch], which no signature can express; `check_shape` checks the shape.
 OPTIONS = [
@@ -36,7 +36,7 @@ LIMITS = (  # of options: minimum and maximum
 )
 TAG = tf.TensorSpec(None, tf.string, name="tag")  # another option, of models with tags
 # Terms of the score that have come later: an option may be left out.
-MORE_TERMS = [tf.TensorSpec(None, tf.float32, term.name) for term in TERMS if term.name != "alpha"]
+MORE_TERMS = [tf.TensorSpec(None, tf.float32, term.name) for term in TERMS if term.name != ALPHA]
 DEFAULTS = {TAG.name: "", **{spec.name: 0.0 for spec in MORE_TERMS}}
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from t2t_revival.data.tags import symbol
-from t2t_revival.decoding.beams import NEG_INF, Results, search_settings
+from t2t_revival.decoding.beams import NEG_INF, Results
 from t2t_revival.decoding.capabilities import SAVED_MODEL, check_held
 from t2t_revival.decoding.engine import Inputs, SearchSettings
 from t2t_revival.decoding.int8 import Int8Weights
@@ -197,7 +197,7 @@ class ServingModule(tf.Module):
             [batch], tells which lines were longer than the model's inputs, so that their ends are missing.
         """
         options = self._options
-        settings = search_settings(SearchSettings.of(options, options.outputs))
+        settings = SearchSettings.of(options, options.outputs)
         prefix = tf.constant(symbol(options.tag)) if options.tag else None
         return self._translate(lambda ids: self._graph.search(Inputs(ids, settings)), inputs, prefix)[0]
 
