@@ -10,11 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from t2t_revival.decoding.engine import Engine, Inputs, SearchSettings, max_output_length
-from t2t_revival.decoding.lexical_constraints import (
-    LineConstraints,
-    count,
-    fit,
-)
+from t2t_revival.decoding.lexical_constraints import LineConstraints, count, fit
 from t2t_revival.decoding.lexical_tables import LexicalTables, LineAutomata, Unit, tables_of
 from t2t_revival.decoding.outputs import Translation
 from t2t_revival.decoding.phrases import AT_ONCE, Form, Spelling

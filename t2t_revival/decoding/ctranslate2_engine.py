@@ -29,9 +29,9 @@ from t2t_revival.decoding.ctranslate2_format import (
     format_vocabulary_map,
 )
 from t2t_revival.decoding.engine import Annotations, Engine, EngineConfig, Inputs, max_output_length
+from t2t_revival.decoding.hypothesis_scores import ALPHA, length_penalty
 from t2t_revival.decoding.notes import OnNote
 from t2t_revival.decoding.options import CTRANSLATE2, PRECISIONS, DecodeHParams
-from t2t_revival.decoding.score_terms import ALPHA, length_penalty
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.utils.child_process import run_in_child

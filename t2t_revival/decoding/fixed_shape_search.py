@@ -12,6 +12,7 @@ Only `keras.ops`: the search is bound to no backend. Without a compiler around i
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keras import ops, tree
@@ -81,11 +82,7 @@ class TopK(NamedTuple):
 
 
 def search(
-    model: Transformer,
-    source_ids: Any,
-    settings: SearchSettings,
-    early_stopping: bool = False,
-    banned: int = PAD,
+    model: Transformer, source_ids: Any, settings: SearchSettings, early_stopping: bool, banned: int
 ) -> tuple[Any, Any, Any]:
     """Searches for the best outputs of each sentence.
 
@@ -101,12 +98,12 @@ def search(
         Ids, int32 [batch, n, source + extra_length], and scores, float32 [batch, n], as `SearchGraph.search`
         returns them; and the length from which on all ids are 0, int32 scalar.
     """
-    decode = InModelPrecision(model, lambda ids: _search(model, ids, settings, early_stopping, banned))
-    return decode(source_ids)
+    decode = partial(_search, model, settings, early_stopping, banned)
+    return InModelPrecision(model, decode)(source_ids)
 
 
 def _search(
-    model: Transformer, source_ids: Any, settings: SearchSettings, early_stopping: bool, banned: int
+    model: Transformer, settings: SearchSettings, early_stopping: bool, banned: int, source_ids: Any
 ) -> tuple[Any, Any, Any]:
     positions = source_ids.shape[1] + settings.extra_length  # of the longest output
     lengths = ops.sum(ops.cast(ops.not_equal(source_ids, PAD), "int32"), axis=1, keepdims=True)

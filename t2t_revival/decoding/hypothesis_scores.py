@@ -1,13 +1,43 @@
-"""The score by which all searches rank hypotheses, and the best one that a hypothesis can still reach."""
+"""The score by which all searches rank hypotheses, and the best one that a hypothesis can still reach.
+
+A new term of the score is a function here, a row of `TERMS`, and a field of `DecodeHParams`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
-from keras import ops
 
-from t2t_revival.decoding.score_terms import TERMS
+class Term(NamedTuple):
+    """A term of the score, with its setting. Where that is 0, there is no such term.
+
+    Attributes:
+        name: of the setting, a float of `DecodeHParams`.
+        minimum: of the setting.
+        maximum: of the setting.
+        apply: called with the score by the terms before it, the number of tokens, EOS included, and the
+            setting; returns the new score. Arguments are numbers, or float32 tensors that broadcast. It grows
+            with the score. Where the setting is positive, more tokens must not make it smaller, and where it
+            is negative, not larger: the rule by which a search stops relies on both.
+    """
+
+    name: str
+    minimum: float
+    maximum: float
+    apply: Callable[[Any, Any, Any], Any]
+
+
+def length_penalty(log_prob: Any, length: Any, alpha: Any) -> Any:
+    """Returns log-probability / length penalty, which is ((5 + length) / 6)^alpha.
+
+    Reference: Wu et al., 2016, "Google's Neural Machine Translation System", section 7, equation (14).
+    """
+    return log_prob / ((5.0 + length) / 6.0) ** alpha
+
+
+ALPHA, MAX_ALPHA = "alpha", 10  # with more, a length penalty may overflow float32
+TERMS = (Term(ALPHA, -MAX_ALPHA, MAX_ALPHA, length_penalty),)  # in the order in which they are applied
 
 
 def score(log_probs: Any, length: Any, score_terms: Mapping[str, Any], longest: Any = None) -> Any:
@@ -24,6 +54,8 @@ def score(log_probs: Any, length: Any, score_terms: Mapping[str, Any], longest: 
         longest: maximum number of tokens of each output, int32 [batch, 1]; `length` is then that of the next
             position.
     """
+    from keras import ops
+
     scores = log_probs
     for term in TERMS:
         if term.name not in score_terms:

@@ -9,8 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from t2t_revival.decoding.hypothesis_scores import TERMS
 from t2t_revival.decoding.markup.patterns import KINDS
-from t2t_revival.decoding.score_terms import TERMS
 from t2t_revival.errors import T2TError, did_you_mean
 from t2t_revival.hparams.hparams import parse_overrides, type_faults
 
@@ -193,7 +193,7 @@ class DecodeHParams:
 
     @property
     def score_terms(self) -> dict[str, float]:
-        """The settings of the terms that the score has, by name; see `score_terms.TERMS`."""
+        """The settings of the terms that the score has, by name; see `hypothesis_scores.TERMS`."""
         settings = {term.name: float(getattr(self, term.name)) for term in TERMS}
         return {name: value for name, value in settings.items() if value}
 

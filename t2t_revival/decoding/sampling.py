@@ -7,13 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
-from t2t_revival.decoding.beams import (
-    NEG_INF,
-    Beams,
-    Sentences,
-    current_length,
-    select_parents,
-)
+from t2t_revival.decoding.beams import NEG_INF, Beams, Sentences, current_length, select_parents
 from t2t_revival.decoding.constraints import max_output_lengths
 from t2t_revival.decoding.engine import ALL, Draws, Inputs
 from t2t_revival.decoding.hypothesis_scores import score

@@ -8,8 +8,8 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_revival.decoding.engine import ALL, SearchSettings
+from t2t_revival.decoding.hypothesis_scores import ALPHA, TERMS
 from t2t_revival.decoding.options import BOUNDS, TEMPERATURES
-from t2t_revival.decoding.score_terms import ALPHA, TERMS
 
 # An option is a scalar or [batch], which no signature can express; `check_shape` checks the shape.
 OPTIONS = [

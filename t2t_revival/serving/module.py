@@ -119,13 +119,13 @@ class ServingModule(tf.Module):
         self._max_length = translator.max_length
         self._reverse_target = model.hparams.reverse_target
         self._tags = known_tags(translator.vocabularies, translator.problem)
-        self.translate_with_options = self._compile(OPTIONS, self._search)
-        self.translate_with_sampling = self._compile(SAMPLING, self._sample)
+        self.translate_with_options = self._compile(OPTIONS)
+        self.translate_with_sampling = self._compile(SAMPLING)
         self.score = self.translate_with_tables = self.describe = None
         if not (separates_words or self._reverse_target or self._graph.constraint):
             ratio = translator.options.max_length_ratio
             self._description = Description(vocabularies, translator.max_length, ratio).to_json()
-            self.translate_with_tables = self._compile([*OPTIONS, TABLES], self._search_for_phrases)
+            self.translate_with_tables = self._compile([*OPTIONS, TABLES])
             self.describe = tf.function(self._describe, input_signature=OPTIONS[:1], autograph=False)
         if not (separates_words or self._reverse_target):
             if heads:
@@ -133,7 +133,7 @@ class ServingModule(tf.Module):
             self._scorer = GraphScorer(self._graph, vocabularies, heads)
             self.score = tf.function(self._score, input_signature=SCORING, autograph=False)
 
-    def _compile(self, specs: Sequence[tf.TensorSpec], search: Callable[..., Results]) -> Any:
+    def _compile(self, specs: Sequence[tf.TensorSpec]) -> Any:
         """Returns the function of a signature that translates lines with options of the call.
 
         Each option is a scalar for all lines, or [batch] with a value for each. A server that joins requests
@@ -144,7 +144,6 @@ class ServingModule(tf.Module):
             specs: the signature's inputs without those in `DEFAULTS`, of which lines are the first. A model
                 with tags has `tag` too, put before lines that do not begin with it; "", the default, leaves
                 them as they are. With `tables`, lines have their tags already.
-            search: from ids and `columns`, options as [batch, 1], to ids and scores of the outputs.
 
         Returns:
             The function, whose results are those of `translate`. It raises InvalidArgumentError where an
@@ -163,7 +162,7 @@ class ServingModule(tf.Module):
             batch, tag = tf.shape(inputs)[0], given.pop(TAG.name, None)
             columns = self._columns(given, batch)
             prefixes = None if tag is None else self._prefixes(tag, batch)
-            outputs, ids = self._translate(partial(search, columns=columns), inputs, prefixes)
+            outputs, ids = self._translate(partial(self._search, columns=columns), inputs, prefixes)
             return outputs | {"ids": ids[:batch]} if has_tables else outputs
 
         translate.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
@@ -202,16 +201,14 @@ class ServingModule(tf.Module):
         return self._translate(lambda ids: self._graph.search(Inputs(ids, settings)), inputs, prefix)[0]
 
     def _search(self, ids: tf.Tensor, columns: Columns) -> Results:
-        return self._graph.search(Inputs(ids, search_settings_of(columns)))
-
-    def _sample(self, ids: tf.Tensor, columns: Columns) -> Results:
-        inputs = Inputs(ids, search_settings_of(columns | {"beam_size": columns["n"]}))
-        sampling = columns["random_seed"], columns["sampling_temp"], columns["sampling_keep_top_k"]
-        return self._graph.search(inputs._replace(draws=draws_in_graph(inputs, *sampling)))
-
-    def _search_for_phrases(self, ids: tf.Tensor, columns: Columns) -> Results:
-        tables = unpack(columns[TABLES.name][:, 0])
-        return self._graph.search(Inputs(ids, search_settings_of(columns), tables=tables))
+        """Searches, for phrases where there are tables; draws samples where there are seeds."""
+        inputs = Inputs(ids, search_settings_of({"beam_size": columns["n"], **columns}))
+        if "random_seed" in columns:
+            sampling = columns["random_seed"], columns["sampling_temp"], columns["sampling_keep_top_k"]
+            inputs = inputs._replace(draws=draws_in_graph(inputs, *sampling))
+        if TABLES.name in columns:
+            inputs = inputs._replace(tables=unpack(columns[TABLES.name][:, 0]))
+        return self._graph.search(inputs)
 
     def _describe(self, inputs: tf.Tensor) -> Outputs:
         """Returns the `Description` of the model as "description", the same text for each of the inputs."""

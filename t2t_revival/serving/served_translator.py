@@ -11,11 +11,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from t2t_revival.data.tags import tagged
+from t2t_revival.decoding.hypothesis_scores import TERMS
 from t2t_revival.decoding.options import GUARDS, DecodeHParams
 from t2t_revival.decoding.outputs import Translation
 from t2t_revival.decoding.paragraphs import halve, join_outputs, leading_tags, split
 from t2t_revival.decoding.resumable import digest
-from t2t_revival.decoding.score_terms import TERMS
 from t2t_revival.errors import T2TError
 from t2t_revival.serving import client
 from t2t_revival.serving.client import Model, query

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from t2t_revival.decoding.score_terms import TERMS
+from t2t_revival.decoding.hypothesis_scores import TERMS
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.options import DecodeHParams

@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from t2t_revival.decoding.hypothesis_scores import score
-from t2t_revival.decoding.score_terms import TERMS
+from t2t_revival.decoding.hypothesis_scores import TERMS, score
 
 LENGTH, LONGEST = 3, 12
 

@@ -11,10 +11,10 @@ from t2t_revival.addons.server.predict import RequestError
 from t2t_revival.addons.server.requests import RequestBody
 from t2t_revival.addons.server.rows import Columns
 from t2t_revival.decoding.constrained_lines import checked
+from t2t_revival.decoding.hypothesis_scores import MAX_ALPHA
 from t2t_revival.decoding.json_inputs import JsonLine
 from t2t_revival.decoding.lexical_constraints import LineConstraints
 from t2t_revival.decoding.options import BOUNDS, TEMPERATURES, DecodeHParams
-from t2t_revival.decoding.score_terms import MAX_ALPHA
 from t2t_revival.decoding.terminology import Terminology
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.signatures import (
