@@ -7,15 +7,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from t2t_revival.data.vocabulary.sentencepiece import EOS, until_eos
 from t2t_revival.decoding.batching import POSITIONS, make_batches
-from t2t_revival.decoding.postprocessor import Decoded, trimmed
 from t2t_revival.decoding.preprocessor import pad
 
 LEAST = 1e-9  # of the attention to a source token, whose logarithm is taken
+
+
+class Decoded(NamedTuple):
+    """Outputs of an input, as a search finds them.
+
+    Attributes:
+        source_ids: ids of the input, EOS included.
+        ids: of each output, best first.
+        scores: of each output; -inf for one that does not exist.
+    """
+
+    source_ids: list[int]
+    ids: list[list[int]]
+    scores: list[float]
 
 
 @dataclass(frozen=True)
@@ -68,3 +82,8 @@ def _sorted(one: Decoded, scores: np.ndarray) -> Decoded:
     return one._replace(
         ids=[one.ids[place] for place in order], scores=[float(scores[place]) for place in order]
     )
+
+
+def trimmed(ids: list[int]) -> list[int]:
+    """Returns ids up to their end, EOS included; of an output that was cut, without padding."""
+    return ids[: ids.index(EOS) + 1] if EOS in ids else until_eos(ids)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import permutations
@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from t2t_revival.decoding.lexical_tables import LineAutomata, Unit
 from t2t_revival.decoding.phrases import UNSPACED, Spelling, joins
+from t2t_revival.decoding.preprocessor import LINE_ENDS
 from t2t_revival.errors import LineError, T2TError
 from t2t_revival.utils.texts import items_of, shown, texts_of
 
@@ -120,6 +121,26 @@ def constraints_of(constraints: Any, lines: int, first_line: int) -> list[LineCo
     if len(given) != lines:
         raise T2TError(f"{len(given)} constraints for {lines} lines: give one for each, or None")
     return given
+
+
+def checked(constraints: LineConstraints, number: int) -> LineConstraints:
+    """Returns the constraints of a line, by its number, without line ends and spaces around phrases.
+
+    Raises:
+        LineError: a phrase is empty, or has an avoided one.
+    """
+
+    def cleaned(phrases: Iterable[str]) -> tuple[str, ...]:
+        return tuple(phrase.translate(LINE_ENDS).strip() for phrase in phrases)
+
+    phrases = cleaned(term.phrase for term in constraints.terms)
+    terms = (one._replace(phrase=phrase) for one, phrase in zip(constraints.terms, phrases, strict=True))
+    constraints = LineConstraints(cleaned(constraints.phrases), cleaned(constraints.avoid), tuple(terms))
+    try:
+        constraints.check()
+    except T2TError as error:
+        raise LineError(number, str(error)) from error
+    return constraints
 
 
 def united(phrases: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from t2t_revival.decoding.options import CHRF
+from t2t_revival.decoding.outputs import MISSING, Candidate
 from t2t_revival.utils.bleu_tokenizers import tokenizer_for
 
 CHARACTERS, WORDS = 6, 4  # longest n-grams of chrF and of BLEU
@@ -20,15 +21,15 @@ BETA_SQUARED = 4  # of chrF: recall counts four times as much as precision
 
 
 def by_expected_utility(
-    outputs: Sequence[tuple[str, float, list[int]]], utility: str, target_lang: str = ""
-) -> list[tuple[str, float, list[int]]]:
-    """Returns texts, expected utilities and ids, best first, given texts, scores and ids; -inf stays -inf."""
-    utilities = expected_utilities([text for text, *_ in outputs], utility, target_lang)
+    candidates: Sequence[Candidate], utility: str, target_lang: str = ""
+) -> list[Candidate]:
+    """Returns candidates with their expected utilities as scores, best first; missing ones stay so."""
+    utilities = expected_utilities([candidate.text for candidate in candidates], utility, target_lang)
     scored = [
-        (text, float(own) if score > -np.inf else score, ids)
-        for (text, score, ids), own in zip(outputs, utilities, strict=True)
+        candidate._replace(score=float(utility)) if candidate.score > MISSING else candidate
+        for candidate, utility in zip(candidates, utilities, strict=True)
     ]
-    return sorted(scored, key=lambda output: -output[1])
+    return sorted(scored, key=lambda candidate: -candidate.score)
 
 
 def expected_utilities(texts: Sequence[str], utility: str, target_lang: str = "") -> np.ndarray:

@@ -13,7 +13,7 @@ OnNote = Callable[[str], None]
 UNCHECKED = "nobody checks that terms translate their words of the source: "
 NO_HEADS = "the model has no alignment heads; t2t-align --choose_heads chooses some"
 OF_ENSEMBLE = "an ensemble has no word alignment"
-OF_EXPORT = "exported models do not; t2t-decoder does"
+OF_EXPORT = "the model was exported without alignment heads; t2t-align --choose_heads chooses some"
 NO_WORDS = "scripts without spaces have no words to align"
 
 

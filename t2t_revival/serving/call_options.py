@@ -26,6 +26,7 @@ SAMPLING = [
     tf.TensorSpec(None, tf.int32, name="sampling_keep_top_k"),
     tf.TensorSpec(None, tf.int32, name="random_seed"),
 ]
+PREFIXES = tf.TensorSpec(None, tf.string, name="prefixes")
 LARGEST = np.iinfo(np.int32).max
 MAX_SAMPLES = 100  # of a line
 LIMITS = (  # of options: minimum and maximum

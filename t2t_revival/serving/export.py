@@ -26,6 +26,7 @@ from t2t_revival.serving.signatures import (
     DEFAULT,
     DESCRIBE,
     SCORE,
+    WITH_PREFIXES,
     WITH_SAMPLING,
     WITH_TABLES,
     option_inputs,
@@ -197,9 +198,12 @@ def _write_warmup(folder: Path, name: str, translator: Translator, signatures: I
                 if signature == SCORE:
                     inputs |= {"targets": [line] * lines, "alternatives": [0] * lines}
                 elif signature not in (DEFAULT, DESCRIBE):
-                    inputs |= option_inputs(_options_of(signature, translator.options), lines)
+                    options = _options_of(signature, translator.options)
+                    inputs |= option_inputs(options, lines, options.outputs)
                     if signature == WITH_TABLES:
                         inputs["tables"] = [NO_PHRASES] * lines
+                    elif signature == WITH_PREFIXES:
+                        inputs["prefixes"] = [""] * lines
                     elif known_tags(translator.vocabularies, translator.problem):
                         inputs["tag"] = [translator.options.tag] * lines
                 records.write(_prediction_log(name, signature, inputs))

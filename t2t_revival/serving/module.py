@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from t2t_revival.data.tags import symbol
+from t2t_revival.data.vocabulary.sentencepiece import PAD
 from t2t_revival.decoding.beams import NEG_INF, Results
 from t2t_revival.decoding.capabilities import SAVED_MODEL, check_held
 from t2t_revival.decoding.engine import Inputs, SearchSettings
@@ -23,6 +24,7 @@ from t2t_revival.serving.call_options import (
     DEFAULTS,
     MORE_TERMS,
     OPTIONS,
+    PREFIXES,
     SAMPLING,
     TAG,
     check_shape,
@@ -39,6 +41,7 @@ from t2t_revival.serving.signatures import (
     NO_OUTPUT,
     SCORE,
     WITH_OPTIONS,
+    WITH_PREFIXES,
     WITH_SAMPLING,
     WITH_TABLES,
 )
@@ -56,7 +59,7 @@ PRECISIONS = {
     "int8_weights": MIXED_BFLOAT16,
 }
 
-FILLERS = {TABLES.name: NO_PHRASES}  # of an input without lines
+FILLERS = {TABLES.name: NO_PHRASES, PREFIXES.name: ""}  # of inputs without lines
 
 Outputs = dict[str, tf.Tensor]
 Columns = dict[str, tf.Tensor]  # options of a call, each [batch, 1] or a scalar
@@ -79,6 +82,9 @@ class ServingModule(tf.Module):
             extra_length, n, sampling_temp, sampling_keep_top_k, random_seed and, of models with tags, tag. A
             line's outputs depend on its text and its own options, so that equal lines with equal seeds have
             equal ones.
+        translate_with_prefixes: `translate_with_options`, without tag, with "prefixes", the beginning of the
+            outputs of each line, string [batch] or a scalar; "" forces nothing. `None` where there are no
+            tables.
         translate_with_tables: `translate_with_options`, without tag, with phrases that outputs must have or
             must not have: `tables` of each line's, string, as `phrases.pack` returns them. The results have
             "ids" too, the tokens of the outputs, int32 [batch, n, length]. `None` for trees, and for a model
@@ -121,12 +127,15 @@ class ServingModule(tf.Module):
         self._tags = known_tags(translator.vocabularies, translator.problem)
         self.translate_with_options = self._compile(OPTIONS)
         self.translate_with_sampling = self._compile(SAMPLING)
-        self.score = self.translate_with_tables = self.describe = None
-        if not (separates_words or self._reverse_target or self._graph.constraint):
+        self.score = self.translate_with_tables = self.translate_with_prefixes = self.describe = None
+        if not (separates_words or self._graph.constraint):
+            aligns = heads is not None and not self._reverse_target
             ratio = translator.options.max_length_ratio
-            self._description = Description(vocabularies, translator.max_length, ratio).to_json()
-            self.translate_with_tables = self._compile([*OPTIONS, TABLES])
+            self._description = Description(vocabularies, translator.max_length, ratio, aligns).to_json()
             self.describe = tf.function(self._describe, input_signature=OPTIONS[:1], autograph=False)
+        if self.describe and not self._reverse_target:
+            self.translate_with_tables = self._compile([*OPTIONS, TABLES])
+            self.translate_with_prefixes = self._compile([*OPTIONS, PREFIXES])
         if not (separates_words or self._reverse_target):
             if heads:
                 heads.check(model.hparams)
@@ -143,14 +152,15 @@ class ServingModule(tf.Module):
         Args:
             specs: the signature's inputs without those in `DEFAULTS`, of which lines are the first. A model
                 with tags has `tag` too, put before lines that do not begin with it; "", the default, leaves
-                them as they are. With `tables`, lines have their tags already.
+                them as they are. With `tables` or `prefixes`, lines have their tags already.
 
         Returns:
             The function, whose results are those of `translate`. It raises InvalidArgumentError where an
             option has a wrong shape, or is out of bounds, or the model lacks a tag.
         """
         has_tables = TABLES in specs
-        specs = [*specs, *MORE_TERMS, *[TAG] * (bool(self._tags) and not has_tables)]
+        has_tag = bool(self._tags) and not has_tables and PREFIXES not in specs
+        specs = [*specs, *MORE_TERMS, *[TAG] * has_tag]
         defaults = {name: tf.constant(value) for name, value in DEFAULTS.items()}  # of the signature's inputs
         parameters = [
             Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=defaults.get(name, Parameter.empty))
@@ -176,8 +186,11 @@ class ServingModule(tf.Module):
             WITH_OPTIONS: self.translate_with_options,
             WITH_SAMPLING: self.translate_with_sampling,
         }
+        if self.describe:
+            functions[DESCRIBE] = self.describe
         if self.translate_with_tables:
-            functions |= {WITH_TABLES: self.translate_with_tables, DESCRIBE: self.describe}
+            functions[WITH_TABLES] = self.translate_with_tables
+            functions[WITH_PREFIXES] = self.translate_with_prefixes
         if self.score:
             functions[SCORE] = self.score
         return functions
@@ -201,13 +214,17 @@ class ServingModule(tf.Module):
         return self._translate(lambda ids: self._graph.search(Inputs(ids, settings)), inputs, prefix)[0]
 
     def _search(self, ids: tf.Tensor, columns: Columns) -> Results:
-        """Searches, for phrases where there are tables; draws samples where there are seeds."""
+        """Searches, for phrases or with beginnings where there are any; draws samples where there are seeds."""
         inputs = Inputs(ids, search_settings_of({"beam_size": columns["n"], **columns}))
         if "random_seed" in columns:
             sampling = columns["random_seed"], columns["sampling_temp"], columns["sampling_keep_top_k"]
             inputs = inputs._replace(draws=draws_in_graph(inputs, *sampling))
         if TABLES.name in columns:
             inputs = inputs._replace(tables=unpack(columns[TABLES.name][:, 0]))
+        if PREFIXES.name in columns:
+            texts, _ = self._text_inputs.texts(columns[PREFIXES.name][:, 0])
+            prefixes = self._vocabularies.targets.graph.encode(texts).to_tensor(PAD)
+            inputs = inputs._replace(prefixes=prefixes)
         return self._graph.search(inputs)
 
     def _describe(self, inputs: tf.Tensor) -> Outputs:

@@ -132,6 +132,31 @@ def test_phrases_are_those_of_the_decoder(addresses, trained, export_dir, tmp_pa
             assert (answer["text"], answer["score"]) == (one["text"], one["score"])
 
 
+@pytest.mark.parametrize(
+    ("flags", "lines", "options"),
+    [
+        (["--partial_targets"], ["the dog\tder Hund", "houses\t"], {"prefix": "der Hund"}),
+        (["--decode_hparams=mbr=chrf,candidates=4,beam_size=2"], ["the dog", "houses"], {"mbr": "chrf"}),
+    ],
+)
+def test_what_only_the_decoder_had(addresses, trained, tmp_path, flags, lines, options):
+    """Forced beginnings, and the candidate that is most like the others."""
+    (tmp_path / "in").write_text("".join(f"{line}\n" for line in lines))
+    flags = [*flags, f"--decode_from_file={tmp_path / 'in'}", f"--decode_to_file={tmp_path / 'o'}"]
+    assert decoder.main(["t2t-decoder", f"--output_dir={trained / 'out'}", *flags]) == 0
+    expected = (tmp_path / "o").read_text()
+    asked = [f"--server={addresses[0]}", f"--servable_name={NAME}", *flags]
+    assert query_server.main(["t2t-query-server", *asked]) == 0
+    assert (tmp_path / "o").read_text() == expected
+    sizes = {"beam_size": 2, "candidates": 4} if "mbr" in options else {}
+    request = {"text": lines[0].partition("\t")[0], "options": options | sizes}
+    if len(addresses) == 1:
+        (answer,) = requests.post(f"{addresses[0]}/translate", json=request, timeout=60).json()[
+            "translations"
+        ]
+        assert answer["text"] == expected.splitlines()[0]
+
+
 def test_rows_and_columns(rest):
     rows = predict(rest, instances=["the dog", "houses"])["predictions"]
     columns = predict(rest, inputs={"inputs": ["the dog", "houses"]})["outputs"]
@@ -147,10 +172,16 @@ def test_options_are_scalars_too(rest):
     assert [len(outputs) for outputs in columns["outputs"]] == [2, 2]
 
 
-VALUES = {"targets": "the", "alternatives": 2, "tables": NO_PHRASES, "random_seed": 1} | OPTIONS
+VALUES = {
+    "targets": "the",
+    "alternatives": 2,
+    "tables": NO_PHRASES,
+    "prefixes": "der",
+    "random_seed": 1,
+} | OPTIONS
 VALUES |= {"sampling_temp": 0.9, "sampling_keep_top_k": -1}
 SIGNATURES = ["serving_default", "translate_with_options", "translate_with_sampling"]
-SIGNATURES += ["translate_with_tables", "describe", "score"]
+SIGNATURES += ["translate_with_tables", "translate_with_prefixes", "describe", "score"]
 
 
 def plain(value):

@@ -23,7 +23,7 @@ from t2t_revival import DecodeHParams, Transformer
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.text_encoder import PAD
 from t2t_revival.decoding.engine import Inputs, SearchSettings
-from t2t_revival.decoding.line_decoder import draws_of_lines
+from t2t_revival.decoding.local_search import draws_of_lines
 from tests.support.jax_process import JaxProcess
 from tests.support.search_engines import CANNOT
 

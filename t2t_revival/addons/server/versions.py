@@ -38,6 +38,7 @@ WARMUP = {  # an input of each name without a default
     "extra_length": 50,
     "n": 2,
     "tables": NO_PHRASES,
+    "prefixes": "a",
     "sampling_temp": 1.0,
     "sampling_keep_top_k": -1,
     "random_seed": 0,

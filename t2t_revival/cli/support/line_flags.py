@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations, product
 from typing import TYPE_CHECKING, ClassVar
 
 from t2t_revival.cli.support.flags import READ, Flags, Names, flag
-from t2t_revival.cli.support.text_files import STANDARD_STREAM, read_lines
+from t2t_revival.cli.support.text_files import STANDARD_STREAM, read_lines, split_at_tab
+from t2t_revival.decoding.markup.patterns import KINDS
 from t2t_revival.errors import T2TError
 
 if TYPE_CHECKING:
@@ -22,13 +24,27 @@ FORMATS = TEXT, JSONL = "text", "jsonl"  # of inputs and of outputs
 class LineFlags(Flags):
     """The flags of a command that translates the lines of a file, or lines that are typed."""
 
-    exclusive: ClassVar[Names] = (("split_sentences", "terminology"),)
+    exclusive: ClassVar[Names] = (
+        *combinations(("split_sentences", "partial_targets", "terminology"), 2),
+        *product(("markup",), ("partial_targets", "terminology")),
+        ("partial_targets", "input_format"),
+    )
     needs: ClassVar[Names] = ((f"input_format={JSONL}", "decode_from_file"),)
     decode_from_file: str = flag(
         "", "Text to translate, a sentence a line, plain or .gz; - is the standard input.", file=READ
     )
     split_sentences: bool = flag(
         False, "Translate each sentence of a line for itself; needs the package sentencex."
+    )
+    markup: str = flag(
+        "",
+        "Lines have tags and placeholders, which come out as they are, at the words that they belong to.",
+        choices=("", *KINDS),
+    )
+    partial_targets: bool = flag(
+        False,
+        "Each line is source TAB beginning of the output. The tokens of the beginning, as the vocabulary "
+        "splits it, are forced.",
     )
     pretty: bool = flag(False, "Parsing: draw trees where they fit, or else indent them.")
     terminology: str = flag(
@@ -78,6 +94,15 @@ class LineFlags(Flags):
 
         path = self.terminology
         return Terminology.parse(read_lines(path, "terminology"), path) if path else Terminology({})
+
+    def with_prefixes(
+        self, lines: Sequence[str], name: str, first_line: int
+    ) -> tuple[list[str], list[str] | None]:
+        """Returns texts and beginnings of outputs of lines of a file; `None` without `--partial_targets`."""
+        if not self.partial_targets:
+            return [*lines], None
+        pairs = [split_at_tab(line, name, number) for number, line in enumerate(lines, first_line)]
+        return [line for line, _ in pairs], [prefix for _, prefix in pairs]
 
     def constrained(
         self, lines: Sequence[str], name: str, first_line: int
