@@ -214,7 +214,7 @@ class ServingModule(tf.Module):
         return self._translate(lambda ids: self._graph.search(Inputs(ids, settings)), inputs, prefix)[0]
 
     def _search(self, ids: tf.Tensor, columns: Columns) -> Results:
-        """Searches, for phrases or with beginnings where there are any; draws samples where there are seeds."""
+        """Searches, with phrases or beginnings where there are any; draws samples where there are seeds."""
         inputs = Inputs(ids, search_settings_of({"beam_size": columns["n"], **columns}))
         if "random_seed" in columns:
             sampling = columns["random_seed"], columns["sampling_temp"], columns["sampling_keep_top_k"]
