@@ -14,12 +14,6 @@ from t2t_revival.model import DecoderState
 NEG_INF = -np.inf  # log-probability of a hypothesis that does not exist
 
 
-def search_settings(settings: SearchSettings) -> SearchSettings:
-    """Returns settings that are the same for all sentences, as tensors."""
-    dtypes = SearchSettings(tf.int32, tf.float32, tf.int32, tf.int32)
-    return SearchSettings(*map(tf.constant, settings, dtypes))
-
-
 class Sentences(NamedTuple):
     """Sentences of the batch: all that is the same at each position; batch-major.
 
@@ -59,7 +53,7 @@ class Beams(NamedTuple):
         alive_log_probs: float32 [batch, beams]; `NEG_INF` marks an unused place, and in the first one a
             sentence that is done.
         finished_seq: tokens, int32 [batch, n, length]; each ends with EOS and is padded with 0.
-        finished_scores: log-probability / length penalty, float32 [batch, n]; `NEG_INF` as above.
+        finished_scores: float32 [batch, n]; `NEG_INF` as above.
         self_bias: see `DecoderState`.
         self_caches: see `DecoderState`.
         words_emitted: see `DecoderState`.

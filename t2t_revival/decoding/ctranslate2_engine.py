@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import multiprocessing
 import sys
 import zlib
@@ -29,7 +28,8 @@ from t2t_revival.decoding.ctranslate2_format import (
     convert_checkpoint,
     format_vocabulary_map,
 )
-from t2t_revival.decoding.engine import Annotations, Engine, EngineConfig, Inputs
+from t2t_revival.decoding.engine import Annotations, Engine, EngineConfig, Inputs, max_output_length
+from t2t_revival.decoding.hypothesis_scores import ALPHA, length_penalty
 from t2t_revival.decoding.notes import OnNote
 from t2t_revival.decoding.options import CTRANSLATE2, PRECISIONS, DecodeHParams
 from t2t_revival.errors import T2TError
@@ -61,8 +61,8 @@ class Hypothesis:
         return self.ids[-1:] == [EOS]
 
     def score(self, alpha: float) -> float:
-        """Log-probability / ((5 + length) / 6)^alpha, equation (14) of Wu et al."""
-        return float(self.log_prob / ((5 + len(self.ids)) / 6) ** alpha)
+        """Log-probability / length penalty."""
+        return float(length_penalty(self.log_prob, len(self.ids), alpha))
 
 
 @dataclass(frozen=True)
@@ -192,7 +192,8 @@ class CTranslate2Engine(Engine):
         self._converted.load_checkpoint(checkpoint)
 
     def search(self, inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:
-        beam_size, alpha, extra_length, n = inputs.settings
+        beam_size, extra_length, n, score_terms = inputs.settings
+        alpha = score_terms.get(ALPHA, 0.0)
         prefixes = inputs.prefixes if inputs.has_prefixes else [[]] * len(inputs.ids)
         sentences = [
             self._sentence(source, prefix, extra_length)
@@ -248,14 +249,10 @@ class CTranslate2Engine(Engine):
         return sources, [_to_pieces(ids, self._target_pieces) for ids in target_ids]
 
     def _sentence(self, source: Sequence[int], prefix: Sequence[int], extra_length: int) -> Sentence:
-        """Converts ids to pieces; the maximum length is that of `constraints.max_output_lengths`."""
         pieces = _to_pieces(source, self._source_pieces)
         beginning = _to_pieces(prefix, self._target_pieces)
-        longest = max(len(pieces), len(beginning)) + 1 + extra_length
-        if ratio := self._options.max_length_ratio:
-            share = math.ceil(np.float32(ratio) * np.float32(len(pieces)))  # as `Guards.bounds` rounds
-            longest = max(min(longest, 1 + share), len(beginning) + 1)
-        return Sentence(pieces, beginning, longest)
+        sizes = len(pieces) + 1, len(beginning), extra_length
+        return Sentence(pieces, beginning, max_output_length(*sizes, self._options.max_length_ratio))
 
     def _hypotheses(
         self, sentences: Sequence[Sentence], beam_size: int, alpha: float
@@ -334,6 +331,7 @@ def check_usable(hparams: HParams, options: DecodeHParams, precision: str) -> No
         (options.samples, "sampling_method=random"),
         (options.constrained, "constrained=True, for trees"),
         (options.min_length_ratio, "min_length_ratio"),
+        *((name != ALPHA, name) for name in options.score_terms),  # of which it has this alone
         (options.alternatives, f"alternatives={options.alternatives}"),
         (
             options.coverage_penalty and options.aligns,  # it returns the attention of one set of heads

@@ -150,14 +150,11 @@ class LocalSearch:
             numbers = [self._request.first_number + index for index in indices]
             draws = draws_of_lines(options.random_seed, numbers, longest, n, *sampling)
         beam_size = n if options.samples else options.candidates_of(options.beam_size)
-        settings = SearchSettings(beam_size, options.alpha, options.extra_length, n)
+        settings = SearchSettings.of(options, n)._replace(beam_size=beam_size)
         return self._search(indices, Inputs(rows, settings, prefix_rows, draws))
 
     def _find_bound(self, attempt: Attempt) -> dict[int, Found]:
-        options = self._request.options
-        settings = SearchSettings(
-            options.beam_size, options.alpha, options.extra_length, self._request.num_candidates
-        )
+        settings = SearchSettings.of(self._request.options, self._request.num_candidates)
         return self._search(attempt.indices, Inputs(pad(attempt.ids), settings, tables=attempt.tables))
 
     def _search(self, indices: Iterable[int], inputs: Inputs) -> dict[int, Found]:

@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from t2t_revival.decoding.hypothesis_scores import TERMS
 from t2t_revival.errors import T2TError, did_you_mean
 from t2t_revival.hparams.hparams import parse_overrides, type_faults
 
@@ -47,7 +48,6 @@ HTML, PLACEHOLDERS = "html", "placeholders"
 MARKUP = tuple(kind + numbers for kind in (HTML, PLACEHOLDERS) for numbers in ("", NUMBERS))
 PHARAOH = "pharaoh"  # format of alignments
 MAX_ALTERNATIVES = 100
-MAX_ALPHA = 10  # with more, a length penalty may overflow float32
 
 
 @dataclass(frozen=True)
@@ -92,8 +92,9 @@ class DecodeHParams:
         least = MIN_EXTRA_LENGTH_OF_TREE if self.constrained else 0
         fault = f"extra_length={self.extra_length} must be at least {least} with constrained=True"
         _require(self.extra_length >= least, fault)
-        bounds = f"between -{MAX_ALPHA} and {MAX_ALPHA}"
-        _require(abs(self.alpha) <= MAX_ALPHA, f"alpha={self.alpha} must be {bounds}")
+        for term in TERMS:
+            value, bounds = getattr(self, term.name), f"between {term.minimum} and {term.maximum}"
+            _require(term.minimum <= value <= term.maximum, f"{term.name}={value} must be {bounds}")
         _require(not re.search(r"\s", self.tag), f"tag={self.tag!r} must not have spaces")
         self._check_guards()
         self._check_mbr()
@@ -191,6 +192,12 @@ class DecodeHParams:
         defaults = {field.name: field.default for field in dataclasses.fields(self)}
         settings = {name: getattr(self, name) for name in GUARDS}
         return {name: value for name, value in settings.items() if value != defaults[name]}
+
+    @property
+    def score_terms(self) -> dict[str, float]:
+        """The settings of the terms that the score has, by name; see `hypothesis_scores.TERMS`."""
+        settings = {term.name: float(getattr(self, term.name)) for term in TERMS}
+        return {name: value for name, value in settings.items() if value}
 
     @property
     def details(self) -> str:

@@ -101,6 +101,7 @@ class SearchGraph:
             raise T2TError(
                 "prefixes are for outputs that are text, and here outputs are trees: leave them out"
             )
+        inputs = tf.nest.map_structure(tf.convert_to_tensor, inputs)
         decode = InModelPrecision(self._model, lambda ids: self._decode(inputs._replace(ids=ids)))
         return decode(inputs.ids)
 

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from t2t_revival.checkpoints.directory import Checkpoint, restore_weights
 from t2t_revival.decoding.alignment_heads import AlignmentHeads, all_heads
-from t2t_revival.decoding.beams import Results, search_settings
+from t2t_revival.decoding.beams import Results
 from t2t_revival.decoding.engine import Annotations, Engine, EngineConfig, Inputs
 from t2t_revival.decoding.int8 import Int8Weights
 from t2t_revival.decoding.options import FLOAT32, INT8, DecodeHParams
@@ -66,16 +66,15 @@ class TensorFlowEngine(Engine):
 
     def search(self, inputs: Inputs) -> tuple[Any, Any]:
         is_greedy = inputs.settings.beam_size == 1
-        inputs = tf.nest.map_structure(
-            tf.convert_to_tensor,
-            inputs._replace(settings=search_settings(inputs.settings), ids=tf.cast(inputs.ids, tf.int32)),
-        )
+        inputs = inputs._replace(ids=tf.cast(inputs.ids, tf.int32))
+        inputs = tf.nest.map_structure(tf.convert_to_tensor, inputs)
         specs = tf.nest.map_structure(lambda x: tf.TensorSpec([None] * x.shape.rank, x.dtype), inputs)
         search = self._search_greedily if is_greedy else self.graph.search
-        return check_result(self._compile((is_greedy, specs), search, specs)(inputs))
+        key = is_greedy, *inputs.settings.score_terms, *tf.nest.flatten(specs)
+        return check_result(self._compile(key, search, specs)(inputs))
 
     def _search_greedily(self, inputs: Inputs) -> Results:
-        settings = inputs.settings._replace(beam_size=tf.constant(1))  # which is known when the graph is made
+        settings = inputs.settings._replace(beam_size=1)  # which is known when the graph is made
         return self.graph.search(inputs._replace(settings=settings))
 
     @property

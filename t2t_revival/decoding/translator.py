@@ -247,8 +247,7 @@ class Translator(LineTranslator):
         An output of maximum length may have no EOS. If the weights contain NaN, it is empty.
         """
         check_not_forked(self._process)
-        settings = SearchSettings(self.options.beam_size, self.options.alpha, self.options.extra_length)
-        found, scores = self._engine.search(Inputs(pad([source]), settings))
+        found, scores = self._engine.search(Inputs(pad([source]), SearchSettings.of(self.options)))
         ids = np.asarray(found)[0, 0].tolist() if np.asarray(scores)[0, 0] > -np.inf else []
         return ids[: ids.index(EOS) + 1] if EOS in ids else until_eos(ids)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -14,7 +13,7 @@ from t2t_revival.addons.lexical.constraints import LineConstraints, checked, cou
 from t2t_revival.addons.lexical.phrases import AT_ONCE, Form, Spelling
 from t2t_revival.addons.lexical.tables import LineAutomata, Unit, tables_of
 from t2t_revival.decoding.addons import Attempt, Found
-from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.engine import max_output_length
 from t2t_revival.decoding.pipeline import Request
 from t2t_revival.errors import LineError, T2TError
 from t2t_revival.utils.blank import is_blank
@@ -61,8 +60,8 @@ class ConstrainedLines:
         }
 
     def _line(self, index: int, constraints: LineConstraints) -> _Line:
-        ids = self._ids[index]
-        room = room_of(len(ids), self._request.options)
+        ids, options = self._ids[index], self._request.options
+        room = max_output_length(len(ids), 0, options.extra_length, options.max_length_ratio)
         try:
             return _Line(ids, fit(constraints, self._spelling, room), room)
         except T2TError as error:
@@ -145,12 +144,3 @@ def _with_forms(unit: Unit, outputs: Sequence[list[int]], spelling: Spelling) ->
         return _at_once(unit)
     after = unit.forms[0].after
     return replace(unit, forms=(*unit.forms, *(Form(ids, after=after) for ids in sorted(others))))
-
-
-def room_of(source_length: int, options: DecodeHParams) -> int:
-    """Returns the maximum number of tokens of an output, EOS counted, as `SearchGraph.bounds` has it."""
-    room = source_length + options.extra_length
-    if ratio := options.max_length_ratio:
-        share = math.ceil(np.float32(ratio) * np.float32(source_length - 1))  # as `Guards.bounds` rounds
-        room = min(room, max(1 + share, 1))
-    return room

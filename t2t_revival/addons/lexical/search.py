@@ -21,13 +21,7 @@ from t2t_revival.addons.lexical.phrases import OTHER_CLASSES
 from t2t_revival.addons.lexical.tables import LexicalState, LexicalTables
 from t2t_revival.data.vocabulary.text_encoder import EOS, PAD
 from t2t_revival.decoding.beam_search import TopK, grow_finished, is_done, keep_first, top_logits
-from t2t_revival.decoding.beams import (
-    NEG_INF,
-    Beams,
-    Sentences,
-    current_length,
-    select_parents,
-)
+from t2t_revival.decoding.beams import NEG_INF, Beams, Sentences, current_length, select_parents
 from t2t_revival.decoding.tf_workarounds import max_or_one
 
 

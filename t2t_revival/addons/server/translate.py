@@ -13,7 +13,8 @@ from t2t_revival.addons.lexical.json_inputs import JsonLine
 from t2t_revival.addons.lexical.terminology import Terminology
 from t2t_revival.addons.server.predict import RequestError
 from t2t_revival.addons.server.requests import RequestBody
-from t2t_revival.decoding.options import BOUNDS, MAX_ALPHA, MAX_CANDIDATES, TEMPERATURES, DecodeHParams
+from t2t_revival.decoding.hypothesis_scores import MAX_ALPHA
+from t2t_revival.decoding.options import BOUNDS, MAX_CANDIDATES, TEMPERATURES, DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.signatures import (
     DESCRIBE,

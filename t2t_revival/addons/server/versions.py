@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 LOOK_SECS = 1.0  # between two looks at a folder
 LOADING, AVAILABLE, UNLOADING, END = "LOADING", "AVAILABLE", "UNLOADING", "END"  # TensorFlow Serving's states
 FIRST_LINES = ("", "a")
-WARMUP = {  # an input of each name
+WARMUP = {  # an input of each name without a default
     "inputs": "a",
     "targets": "a",
     "alternatives": 1,
@@ -39,7 +39,6 @@ WARMUP = {  # an input of each name
     "n": 2,
     "tables": NO_PHRASES,
     "prefixes": "a",
-    "tag": "",
     "sampling_temp": 1.0,
     "sampling_keep_top_k": -1,
     "random_seed": 0,
@@ -290,7 +289,8 @@ def _warm_up(model: LoadedModel) -> None:
     """Calls each signature once: TensorFlow prepares its graph at the first call, which may take seconds."""
     for signature, definition in model.signature_defs.items():
         with suppress(T2TError):  # an error, too, leaves the graph ready
-            model.predict(signature, {name: [WARMUP[name]] for name in definition.inputs})
+            required = [name for name in definition.inputs if name not in definition.defaults]
+            model.predict(signature, {name: [WARMUP[name]] for name in required})
 
 
 def _changed(folder: Path) -> float:
