@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -24,6 +24,28 @@ FILE_NAME = "alignment.json"
 GUIDED_SHARE = 0.5
 
 
+class LinkRule(NamedTuple):
+    """The rule by which the weights of words make links.
+
+    Attributes:
+        share: a target word is linked with the source words that have at least this share of the weight of
+            the one with most; 1 links it with that one alone.
+        null: whether a target word has no link where the end of the source has more weight than any word.
+    """
+
+    share: float = 1.0
+    null: bool = False
+
+    def links(self, weights: np.ndarray, of_end: np.ndarray) -> list[Link]:
+        """Returns the links of a pair; arguments are those that `weights_of_words` returns."""
+        most = weights.max(-1)
+        linked = (weights >= self.share * most[:, None]) & (most > 0)[:, None]
+        if self.null:
+            linked &= (most >= of_end)[:, None]
+        targets, sources = np.nonzero(linked)
+        return list(zip(sources.tolist(), targets.tolist(), strict=True))
+
+
 @dataclass(frozen=True)
 class AlignmentHeads:
     """Heads of the attention over the encoder's output, and the rule by which their mean makes links.
@@ -32,9 +54,8 @@ class AlignmentHeads:
         layer: number of the decoder's layer, from 1.
         heads: their numbers in the layer, from 1.
         shifted: whether the weights of a token are those where it is read, not where it is predicted.
-        share: a target word is linked with the source words that have at least this share of the weight of
-            the one with most; 1 links it with that one alone.
-        null: whether a target word has no link where the end of the source has more weight than any word.
+        share: see `LinkRule`.
+        null: see `LinkRule`.
     """
 
     layer: int
@@ -96,25 +117,10 @@ class AlignmentHeads:
                 f"{hparams.decoder_layers} layers with {hparams.num_heads} heads"
             )
 
-    def links(
-        self, attention: np.ndarray, source_words: Sequence[int], target_words: Sequence[int]
-    ) -> list[Link]:
-        """Returns the links of a pair.
-
-        Args:
-            attention: mean weights of the heads, [target and EOS, source and EOS].
-            source_words: number of the word of each source token, as `words_of` returns it.
-            target_words: that of each target token.
-        """
-        if not (source_words and target_words):
-            return []
-        weights, of_end = weights_of_words(attention, source_words, target_words, self.shifted)
-        most = weights.max(-1)
-        linked = (weights >= self.share * most[:, None]) & (most > 0)[:, None]
-        if self.null:
-            linked &= (most >= of_end)[:, None]
-        targets, sources = np.nonzero(linked)
-        return list(zip(sources.tolist(), targets.tolist(), strict=True))
+    @property
+    def rule(self) -> LinkRule:
+        """The rule without the heads."""
+        return LinkRule(self.share, self.null)
 
 
 def all_heads(hparams: HParams) -> AlignmentHeads:
@@ -130,24 +136,46 @@ def _check_direction(hparams: HParams) -> None:
         )
 
 
+def align(
+    attention: np.ndarray,
+    source_words: Sequence[int],
+    target_words: Sequence[int],
+    rule: LinkRule,
+    num_tags: int = 0,
+) -> tuple[np.ndarray, list[Link]]:
+    """Returns the weights of words, as `weights_of_words` does, and the links that they make.
+
+    Args:
+        attention: mean weights of the heads, a row for each target token; see `weights_of_words`.
+        source_words: number of the word of each source token, as `words_of` returns it.
+        target_words: that of each target token.
+        rule: for links.
+        num_tags: number of tags before the source: they count for the rule, and are no words of the result.
+    """
+    if not (source_words and target_words):
+        return np.zeros((0, 0), np.float32), []
+    weights, of_end = weights_of_words(attention, source_words, target_words)
+    links = [(source - num_tags, target) for source, target in rule.links(weights, of_end)]
+    return weights[:, num_tags:], [link for link in links if link[0] >= 0]
+
+
 def weights_of_words(
-    attention: np.ndarray, source_words: Sequence[int], target_words: Sequence[int], shifted: bool
+    attention: np.ndarray, source_words: Sequence[int], target_words: Sequence[int]
 ) -> tuple[np.ndarray, np.ndarray]:
     """Returns the weights of words: sums over the tokens of a source word, means over a target word's.
 
     Args:
-        attention: [..., target and EOS or more, source and EOS or more].
-        source_words: see `AlignmentHeads.links`; not empty, nor are `target_words`.
-        target_words: likewise.
-        shifted: see `AlignmentHeads`.
+        attention: [target or more, source and EOS or more].
+        source_words: see `align`; not empty, nor are `target_words`.
+        target_words: see `align`.
 
     Returns:
-        [..., target words, source words], and the weight of the source's end, [..., target words].
+        [target words, source words], and the weight of the source's end, [target words].
     """
     sources, targets = _members(source_words), _members(target_words)
     means = (targets / np.maximum(targets.sum(0), 1)).T  # [target words, target tokens]
-    rows = means @ attention[..., shifted : shifted + len(target_words), :]
-    return rows[..., : len(source_words)] @ sources, rows[..., len(source_words)]
+    rows = means @ attention[: len(target_words), : len(source_words) + 1]
+    return rows[:, :-1] @ sources, rows[:, -1]
 
 
 def _members(words: Sequence[int]) -> np.ndarray:

@@ -10,9 +10,9 @@ import numpy as np
 
 from t2t_revival.data.tags import symbol
 from t2t_revival.data.vocabulary.sentencepiece import EOS
-from t2t_revival.data.word_alignment import Link, words_of
+from t2t_revival.data.vocabulary.spans import token_spans
 from t2t_revival.decoding.batching import POSITIONS, make_batches
-from t2t_revival.decoding.details import EOS_NAME, Details, Scored, make_details
+from t2t_revival.decoding.details import EOS_NAME, Details, SourceAttention, TokenScores, make_details
 from t2t_revival.decoding.preprocessor import LINE_ENDS, OnTruncation, Preprocessor, pad
 
 if TYPE_CHECKING:
@@ -60,39 +60,26 @@ class Detailer:
         details: dict[int, Details] = {}
         for batch in make_batches(lengths, POSITIONS):
             sources = pad([hypotheses[index].source_ids for index in batch])
-            found = self.annotate(sources, pad([ended[index] for index in batch]), self.heads)
-            details |= {
-                index: self._details(hypotheses[index], found, row) for row, index in enumerate(batch)
-            }
+            annotations = self.annotate(sources, pad([ended[index] for index in batch]), self.heads)
+            for row, index in enumerate(batch):
+                details[index] = self._details(hypotheses[index], annotations, row)
         return [details[index] for index in range(len(hypotheses))]
 
-    def _details(self, one: Hypothesis, found: Annotations, row: int) -> Details:
-        vocabulary, length = self.vocabularies.targets, len(one.ids) - (one.ids[-1:] == [EOS])
-        words = words_of(vocabulary, one.ids[:length], one.text)
-        columns = found.log_probs[row], found.alternatives[row], found.alternative_log_probs[row]
-        each = zip(*(column.tolist() for column in columns), strict=True)
-        tokens = [
-            Scored(
-                _piece(vocabulary, token),
-                log_prob,
-                [_piece(vocabulary, other) for other in others],
-                others_log_probs,
-            )
-            for token, (log_prob, others, others_log_probs) in zip(one.ids, each, strict=False)
-        ]
-        return make_details(
-            one.source, one.text, tokens, words, self._links(one, words, found.attention[row])
+    def _details(self, hypothesis: Hypothesis, annotations: Annotations, row: int) -> Details:
+        ids, vocabulary = hypothesis.ids, self.vocabularies.targets
+        scores = TokenScores(
+            _pieces(vocabulary, ids),
+            annotations.log_probs[row].tolist(),
+            [_pieces(vocabulary, others) for others in annotations.alternatives[row, : len(ids)].tolist()],
+            annotations.alternative_log_probs[row].tolist(),
         )
-
-    def _links(self, one: Hypothesis, words: list[int], attention: np.ndarray) -> list[Link]:
-        if self.heads is None:
-            return []
-        ids = one.source_ids[:-1]
-        source_words = words_of(self.vocabularies.inputs, ids, one.tag + one.source)
-        tags = len(one.tag.split())
-        rows = attention[: len(words) + 1, : len(one.source_ids)]
-        found = self.heads.links(rows, source_words, words)
-        return [(source - tags, target) for source, target in found if source >= tags]
+        attention = None
+        if self.heads:
+            source_tokens = token_spans(self.vocabularies.inputs, hypothesis.source_ids[:-1])
+            weights = annotations.attention[row]
+            attention = SourceAttention(source_tokens, hypothesis.tag, weights, self.heads.rule)
+        tokens = token_spans(vocabulary, ids[:-1] if ids[-1:] == [EOS] else ids)
+        return make_details(hypothesis.source, hypothesis.text, tokens, scores, attention)
 
 
 def encode_pairs(
@@ -113,5 +100,5 @@ def encode_pairs(
     return [Hypothesis(source, tag, ids, target, [*out, EOS]) for source, ids, target, out in columns]
 
 
-def _piece(vocabulary: TextEncoder, token: int) -> str:
-    return EOS_NAME if token == EOS else vocabulary.pieces[token]
+def _pieces(vocabulary: TextEncoder, ids: Sequence[int]) -> list[str]:
+    return [EOS_NAME if token == EOS else vocabulary.pieces[token] for token in ids]

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain, repeat
 from typing import NamedTuple
 
-from t2t_revival.data.vocabulary.spans import Span, split_words
-from t2t_revival.data.word_alignment import Link
+import numpy as np
+
+from t2t_revival.data.vocabulary.spans import Span, TokenSpans, split_words
+from t2t_revival.data.word_alignment import Link, words_of_spans
+from t2t_revival.decoding.alignment_heads import LinkRule, align
 
 EOS_NAME = "<EOS>"
 NO_WORD = -1  # of the end
@@ -55,50 +59,78 @@ class Details:
         words: of the output.
         tokens: of the output, the end included unless the output was cut before it.
         links: word alignment, sorted by words of the output; empty if it was not asked for.
+        attention: weights of the source's words for each word of the output, by which these are aligned;
+            words without tokens may be missing at the end.
     """
 
     source_words: tuple[Span, ...]
     words: tuple[Word, ...]
     tokens: tuple[Token, ...]
     links: tuple[Link, ...]
+    attention: Sequence[Sequence[float]] = ()
 
 
-class Scored(NamedTuple):
-    """A token by its name, its log-probability, and the names and log-probabilities of alternatives."""
+class TokenScores(NamedTuple):
+    """Columns of the tokens of an output, its end included unless the output was cut before it.
 
-    piece: str
-    log_prob: float
-    alternatives: list[str]
-    alternative_log_probs: list[float]
+    Attributes:
+        pieces: names in the vocabulary.
+        log_probs: of each.
+        alternatives: names of the most probable tokens at its position, best first.
+        alternative_log_probs: of each of these.
+    """
+
+    pieces: Sequence[str]
+    log_probs: Sequence[float]
+    alternatives: Sequence[Sequence[str]]
+    alternative_log_probs: Sequence[Sequence[float]]
+
+
+class SourceAttention(NamedTuple):
+    """Attention of the tokens of an output to those of its source.
+
+    Attributes:
+        tokens: of the model's input, without the end.
+        tag: before the source in the model's input, with its space; "" for none.
+        weights: see `align`.
+        rule: for links.
+    """
+
+    tokens: TokenSpans
+    tag: str
+    weights: np.ndarray
+    rule: LinkRule
 
 
 def make_details(
-    source: str, text: str, scored: Sequence[Scored], words: Sequence[int], links: Iterable[Link]
+    source: str, text: str, tokens: TokenSpans, scores: TokenScores, attention: SourceAttention | None = None
 ) -> Details:
     """Puts details together.
 
     Args:
         source: the line.
         text: the output.
-        scored: its tokens, the end included unless it was cut.
-        words: number of the word of each token but the end; empty without words.
-        links: word alignment, sorted by words of the output.
+        tokens: of the output, without the end.
+        scores: of the tokens.
+        attention: aligns words; `None` for no alignment.
     """
-    places = [*(words or [NO_WORD] * len(scored)), NO_WORD]
+    words = words_of_spans(tokens, text)
     sums: dict[int, float] = defaultdict(float)
-    for token, word in zip(scored, words, strict=False):
-        sums[word] += token.log_prob
+    for word, log_prob in zip(words, scores.log_probs, strict=False):
+        sums[word] += log_prob
+    columns = zip(chain(words, repeat(NO_WORD)), *scores, strict=False)
+    weights, links = np.zeros((0, 0)), list[Link]()
+    if attention:
+        source_words = words_of_spans(attention.tokens, attention.tag + source)
+        num_tags = len(attention.tag.split())
+        weights, links = align(attention.weights, source_words, words, attention.rule, num_tags)
     return Details(
         tuple(split_words(source)),
         tuple(Word(text[slice(*span)], *span, sums[number]) for number, span in enumerate(split_words(text))),
         tuple(
-            Token(
-                token.piece,
-                token.log_prob,
-                word,
-                tuple(map(Alternative, token.alternatives, token.alternative_log_probs)),
-            )
-            for token, word in zip(scored, places, strict=False)
+            Token(piece, log_prob, word, tuple(map(Alternative, others, other_log_probs)))
+            for word, piece, log_prob, others, other_log_probs in columns
         ),
         tuple(links),
+        weights.tolist(),
     )

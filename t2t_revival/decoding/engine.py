@@ -90,8 +90,8 @@ class Annotations(NamedTuple):
         log_probs: of each token, float32 [batch, target].
         alternatives: the most probable tokens at each position, int32 [batch, target, k].
         alternative_log_probs: theirs, float32 [batch, target, k].
-        attention: mean weights of the alignment heads, float32 [batch, target, source]; without heads,
-            [batch, 0, 0].
+        attention: mean weights of the alignment heads, float32 [batch, target, source]; a token's row is that
+            of the position where heads that are `shifted` read it. Without heads, [batch, 0, 0].
     """
 
     log_probs: Any

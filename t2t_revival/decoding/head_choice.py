@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from t2t_revival.data.word_alignment import Alignment, ErrorCounts, words_of
-from t2t_revival.decoding.alignment_heads import FILE_NAME, AlignmentHeads
+from t2t_revival.decoding.alignment_heads import FILE_NAME, AlignmentHeads, align
 from t2t_revival.decoding.batching import OnProgress
 from t2t_revival.decoding.detailer import encode_pairs
 from t2t_revival.decoding.notes import OnNote
@@ -130,12 +130,11 @@ def _count(
         for weights, index, one in zip(attention, batch, own, strict=True):
             source_words = words_of(vocabularies.inputs, one.source_ids[:-1], one.tag + one.source)
             target_words = words_of(vocabularies.targets, one.ids[:-1], one.text)
-            tags = len(one.tag.split())
+            num_tags = len(one.tag.split())
             for heads in candidates:
-                mean = weights[heads.layer - 1, [head - 1 for head in heads.heads]].mean(0)
-                links = heads.links(mean, source_words, target_words)
-                kept = frozenset((source - tags, target) for source, target in links if source >= tags)
-                counts[heads] = counts[heads].plus(ErrorCounts.of(kept, gold[index]))
+                mean = weights[heads.layer - 1, [head - 1 for head in heads.heads]].mean(0)[heads.shifted :]
+                _, links = align(mean, source_words, target_words, heads.rule, num_tags)
+                counts[heads] = counts[heads].plus(ErrorCounts.of(frozenset(links), gold[index]))
         return [None] * len(batch)
 
     lengths = [max(len(one.source_ids), len(one.ids)) for one in encoded]

@@ -245,4 +245,7 @@ def teacher_forced(
     hidden, weights = model.decode(target_ids, source_ids, encoded, return_attention_scores=True)
     of_layer = tf.cast(weights[-1], tf.float32)[:, heads.layer - 1]
     chosen = tf.gather(of_layer, [head - 1 for head in heads.heads], axis=1)
-    return model.softmax_embedding(hidden, reverse=True), tf.reduce_mean(chosen, axis=1)
+    attention = tf.where((target_ids != PAD)[:, :, None], tf.reduce_mean(chosen, axis=1), 0.0)
+    if heads.shifted:
+        attention = tf.pad(attention[:, 1:], [[0, 0], [0, 1], [0, 0]])
+    return model.softmax_embedding(hidden, reverse=True), attention

@@ -87,15 +87,9 @@ class GraphScorer:
         }
         if self._heads is None:
             return found
-        return found | self._alignment(attention, is_token[:, :, None] & is_source[:, None])
-
-    def _alignment(self, attention: tf.Tensor, is_there: tf.Tensor) -> dict[str, tf.Tensor]:
-        assert self._heads
-        attention = tf.where(is_there, attention, 0.0)
-        if self._heads.shifted:
-            attention = tf.pad(attention[:, 1:], [[0, 0], [0, 1], [0, 0]])
         rule = tf.constant([self._heads.share, float(self._heads.null)])
-        return {"attention": attention, "alignment_rule": tf.tile(rule[None], [tf.shape(attention)[0], 1])}
+        rules = tf.tile(rule[None], [tf.shape(attention)[0], 1])
+        return found | {"attention": attention, "alignment_rule": rules}
 
 
 def _names(vocabulary: TextEncoder) -> tf.Tensor:

@@ -1,7 +1,5 @@
 """Details of outputs: log-probabilities, alternatives and alignments, as the whole model has them."""
 
-import dataclasses
-
 import keras
 import numpy as np
 import pytest
@@ -9,7 +7,7 @@ import pytest
 from t2t_revival import DecodeHParams, T2TError, Transformer, Translation, Translator
 from t2t_revival.data.vocabulary.sentencepiece import EOS
 from t2t_revival.data.word_alignment import Alignment, words_of
-from t2t_revival.decoding.alignment_heads import AlignmentHeads
+from t2t_revival.decoding.alignment_heads import AlignmentHeads, align
 from t2t_revival.decoding.detailer import encode_pairs
 from t2t_revival.decoding.engine import EngineConfig
 from t2t_revival.decoding.head_choice import choose_heads, lexical_alignments
@@ -89,7 +87,6 @@ def test_given_pairs(translator, model, vocabulary):
 def test_the_heads_that_align_best_are_chosen(translator):
     pairs = [(LINES[0], "the house sees"), ("the dog", "dog the dog")] * 3
     wanted = AlignmentHeads(1, (2,), shifted=True)
-    by_it = dataclasses.replace(translator.detailer, heads=wanted)
     gold = []
     for one in encode_pairs(translator.preprocessor(), pairs):
         inputs = {"inputs": np.array([one.source_ids]), "targets": np.array([one.ids])}
@@ -98,7 +95,7 @@ def test_the_heads_that_align_best_are_chosen(translator):
             words_of(translator.vocabulary, ids[:-1], text)
             for ids, text in ((one.source_ids, one.source), (one.ids, one.text))
         ]
-        gold.append(frozenset(by_it.heads.links(weights, *words)))
+        gold.append(frozenset(align(weights[1:], *words, wanted.rule)[1]))
     alignments = [Alignment(links, links) for links in gold]
     chosen, rate = choose_heads(translator.head_search, pairs, alignments)
     assert rate == 0
