@@ -7,13 +7,13 @@ from Neural Machine Translation", SHIFT-ATT).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from t2t_revival.data.vocabulary.spans import Words
 from t2t_revival.data.word_alignment import Link
 from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.hparams import HParams
@@ -137,47 +137,43 @@ def _check_direction(hparams: HParams) -> None:
 
 
 def align(
-    attention: np.ndarray,
-    source_words: Sequence[int],
-    target_words: Sequence[int],
-    rule: LinkRule,
-    num_tags: int = 0,
+    attention: np.ndarray, source_words: Words, words: Words, rule: LinkRule, num_tags: int = 0
 ) -> tuple[np.ndarray, list[Link]]:
     """Returns the weights of words, as `weights_of_words` does, and the links that they make.
 
     Args:
         attention: mean weights of the heads, a row for each target token; see `weights_of_words`.
-        source_words: number of the word of each source token, as `words_of` returns it.
-        target_words: that of each target token.
+        source_words: of the source, tags included.
+        words: of the target.
         rule: for links.
         num_tags: number of tags before the source: they count for the rule, and are no words of the result.
     """
-    if not (source_words and target_words):
+    if not (source_words.of_tokens and words.of_tokens):
         return np.zeros((0, 0), np.float32), []
-    weights, of_end = weights_of_words(attention, source_words, target_words)
+    weights, of_end = weights_of_words(attention, source_words, words)
     links = [(source - num_tags, target) for source, target in rule.links(weights, of_end)]
     return weights[:, num_tags:], [link for link in links if link[0] >= 0]
 
 
 def weights_of_words(
-    attention: np.ndarray, source_words: Sequence[int], target_words: Sequence[int]
+    attention: np.ndarray, source_words: Words, words: Words
 ) -> tuple[np.ndarray, np.ndarray]:
     """Returns the weights of words: sums over the tokens of a source word, means over a target word's.
 
     Args:
         attention: [target or more, source and EOS or more].
-        source_words: see `align`; not empty, nor are `target_words`.
-        target_words: see `align`.
+        source_words: with tokens.
+        words: of the target, with tokens.
 
     Returns:
         [target words, source words], and the weight of the source's end, [target words].
     """
-    sources, targets = _members(source_words), _members(target_words)
+    sources, targets = _members(source_words), _members(words)
     means = (targets / np.maximum(targets.sum(0), 1)).T  # [target words, target tokens]
-    rows = means @ attention[: len(target_words), : len(source_words) + 1]
+    rows = means @ attention[: len(targets), : len(sources) + 1]
     return rows[:, :-1] @ sources, rows[:, -1]
 
 
-def _members(words: Sequence[int]) -> np.ndarray:
+def _members(words: Words) -> np.ndarray:
     """Returns which token is part of which word, float32 [tokens, words]."""
-    return (np.array(words)[:, None] == np.arange(max(words) + 1)).astype(np.float32)
+    return (np.array(words.of_tokens)[:, None] == np.arange(len(words.spans))).astype(np.float32)

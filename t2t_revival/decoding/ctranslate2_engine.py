@@ -212,7 +212,15 @@ class CTranslate2Engine(Engine):
     def score(self, source_ids: Any, target_ids: Any) -> np.ndarray:
         return np.array([sum(values) for values in self._log_probs(source_ids, target_ids)])
 
-    def annotate(self, source_ids: Any, target_ids: Any, heads: AlignmentHeads | None = None) -> Annotations:
+    def annotate(
+        self,
+        source_ids: Any,
+        target_ids: Any,
+        heads: AlignmentHeads | None = None,
+        alternatives: int | None = None,
+    ) -> Annotations:
+        if alternatives:
+            self.refuse("alternatives")
         log_probs = np.zeros(np.shape(target_ids), np.float32)
         for row, values in zip(log_probs, self._log_probs(source_ids, target_ids), strict=True):
             row[: len(values)] = values

@@ -6,11 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
-import numpy as np
-
 from t2t_revival.data.tags import symbol
 from t2t_revival.data.vocabulary.sentencepiece import EOS
-from t2t_revival.data.vocabulary.spans import token_spans
+from t2t_revival.data.vocabulary.spans import TokenSpans, Words, token_spans, words_of_text
 from t2t_revival.decoding.batching import POSITIONS, make_batches
 from t2t_revival.decoding.details import EOS_NAME, Details, SourceAttention, TokenScores, make_details
 from t2t_revival.decoding.preprocessor import LINE_ENDS, OnTruncation, Preprocessor, pad
@@ -19,6 +17,8 @@ if TYPE_CHECKING:
     from t2t_revival.data.vocabulary import TextEncoder, Vocabularies
     from t2t_revival.decoding.alignment_heads import AlignmentHeads
     from t2t_revival.decoding.engine import Annotations
+
+Divide = Callable[[TokenSpans, str], Words]  # from tokens, and from their text as people read it
 
 
 class Hypothesis(NamedTuple):
@@ -38,6 +38,20 @@ class Hypothesis(NamedTuple):
     text: str
     ids: list[int]
 
+    @property
+    def num_tags(self) -> int:
+        """Number of words of the model's input before the source."""
+        return len(self.tag.split())
+
+    def words_of_input(self, vocabulary: TextEncoder, divide: Divide = words_of_text) -> Words:
+        """Returns the words of the model's input, the tag included."""
+        return divide(token_spans(vocabulary, self.source_ids[:-1]), self.tag + self.source)
+
+    def words(self, vocabulary: TextEncoder, divide: Divide = words_of_text) -> Words:
+        """Returns the words of the output."""
+        is_whole = self.ids[-1:] == [EOS]
+        return divide(token_spans(vocabulary, self.ids[:-1] if is_whole else self.ids), self.text)
+
 
 @dataclass(frozen=True)
 class Detailer:
@@ -47,11 +61,14 @@ class Detailer:
         annotate: see `Engine`.
         vocabularies: of source and target.
         heads: that align words; `None` for no alignment.
+        divide: returns the words of a text and of its tokens; those of `words_at_tokens` need texts that are
+            decoded from their ids.
     """
 
-    annotate: Callable[[np.ndarray, np.ndarray, AlignmentHeads | None], Annotations]
+    annotate: Callable[..., Annotations]
     vocabularies: Vocabularies
     heads: AlignmentHeads | None = None
+    divide: Divide = words_of_text
 
     def __call__(self, hypotheses: Sequence[Hypothesis]) -> list[Details]:
         """Returns the details of each output, by passes of the model over up to `POSITIONS` tokens."""
@@ -75,11 +92,10 @@ class Detailer:
         )
         attention = None
         if self.heads:
-            source_tokens = token_spans(self.vocabularies.inputs, hypothesis.source_ids[:-1])
-            weights = annotations.attention[row]
-            attention = SourceAttention(source_tokens, hypothesis.tag, weights, self.heads.rule)
-        tokens = token_spans(vocabulary, ids[:-1] if ids[-1:] == [EOS] else ids)
-        return make_details(hypothesis.source, hypothesis.text, tokens, scores, attention)
+            words = hypothesis.words_of_input(self.vocabularies.inputs, self.divide)
+            attention = SourceAttention(words, hypothesis.tag, annotations.attention[row], self.heads.rule)
+        words = hypothesis.words(vocabulary, self.divide)
+        return make_details(hypothesis.source, hypothesis.text, words, scores, attention)
 
 
 def encode_pairs(

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from t2t_revival.data.vocabulary.spans import Span, TokenSpans, split_words
-from t2t_revival.data.word_alignment import Link, words_of_spans
+from t2t_revival.data.vocabulary.spans import Span, Words, split_words
+from t2t_revival.data.word_alignment import Link
 from t2t_revival.decoding.alignment_heads import LinkRule, align
 
 EOS_NAME = "<EOS>"
@@ -60,7 +60,7 @@ class Details:
         tokens: of the output, the end included unless the output was cut before it.
         links: word alignment, sorted by words of the output; empty if it was not asked for.
         attention: weights of the source's words for each word of the output, by which these are aligned;
-            words without tokens may be missing at the end.
+            empty if that was not asked for, or a side is blank.
     """
 
     source_words: tuple[Span, ...]
@@ -90,43 +90,42 @@ class SourceAttention(NamedTuple):
     """Attention of the tokens of an output to those of its source.
 
     Attributes:
-        tokens: of the model's input, without the end.
+        words: of the model's input.
         tag: before the source in the model's input, with its space; "" for none.
         weights: see `align`.
         rule: for links.
     """
 
-    tokens: TokenSpans
+    words: Words
     tag: str
     weights: np.ndarray
     rule: LinkRule
 
 
 def make_details(
-    source: str, text: str, tokens: TokenSpans, scores: TokenScores, attention: SourceAttention | None = None
+    source: str, text: str, words: Words, scores: TokenScores, attention: SourceAttention | None = None
 ) -> Details:
     """Puts details together.
 
     Args:
         source: the line.
         text: the output.
-        tokens: of the output, without the end.
-        scores: of the tokens.
+        words: of the output.
+        scores: of its tokens.
         attention: aligns words; `None` for no alignment.
     """
-    words = words_of_spans(tokens, text)
     sums: dict[int, float] = defaultdict(float)
-    for word, log_prob in zip(words, scores.log_probs, strict=False):
+    for word, log_prob in zip(words.of_tokens, scores.log_probs, strict=False):
         sums[word] += log_prob
-    columns = zip(chain(words, repeat(NO_WORD)), *scores, strict=False)
-    weights, links = np.zeros((0, 0)), list[Link]()
+    columns = zip(chain(words.of_tokens, repeat(NO_WORD)), *scores, strict=False)
+    source_words, weights, links = split_words(source), np.zeros((0, 0)), list[Link]()
     if attention:
-        source_words = words_of_spans(attention.tokens, attention.tag + source)
-        num_tags = len(attention.tag.split())
-        weights, links = align(attention.weights, source_words, words, attention.rule, num_tags)
+        length, num_tags = len(attention.tag), len(attention.tag.split())
+        source_words = [Span(start - length, end - length) for start, end in attention.words.spans[num_tags:]]
+        weights, links = align(attention.weights, attention.words, words, attention.rule, num_tags)
     return Details(
-        tuple(split_words(source)),
-        tuple(Word(text[slice(*span)], *span, sums[number]) for number, span in enumerate(split_words(text))),
+        tuple(source_words),
+        tuple(Word(text[slice(*span)], *span, sums[number]) for number, span in enumerate(words.spans)),
         tuple(
             Token(piece, log_prob, word, tuple(map(Alternative, others, other_log_probs)))
             for word, piece, log_prob, others, other_log_probs in columns

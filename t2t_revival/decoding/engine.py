@@ -183,8 +183,14 @@ class Engine(Protocol):
         """Returns log-probabilities of given outputs, float [batch]; see `SearchGraph.score`."""
         self.refuse("scores of given outputs")
 
-    def annotate(self, source_ids: Any, target_ids: Any, heads: AlignmentHeads | None = None) -> Annotations:
-        """Annotates given outputs; see `SearchGraph.annotate`."""
+    def annotate(
+        self,
+        source_ids: Any,
+        target_ids: Any,
+        heads: AlignmentHeads | None = None,
+        alternatives: int | None = None,
+    ) -> Annotations:
+        """Annotates given outputs; see `SearchGraph.annotate`. `alternatives` are by default the options'."""
         self.refuse("details of outputs")
 
     def attend(self, source_ids: Any, target_ids: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from t2t_revival.data.word_alignment import Alignment, ErrorCounts, words_of
+from t2t_revival.data.word_alignment import Alignment, ErrorCounts
 from t2t_revival.decoding.alignment_heads import FILE_NAME, AlignmentHeads, align
 from t2t_revival.decoding.batching import OnProgress
 from t2t_revival.decoding.detailer import encode_pairs
@@ -128,12 +128,10 @@ def _count(
         inputs = {"inputs": pad([one.source_ids for one in own]), "targets": pad([one.ids for one in own])}
         attention = np.asarray(search.model.attention_weights(inputs).encoder_decoder, np.float32)
         for weights, index, one in zip(attention, batch, own, strict=True):
-            source_words = words_of(vocabularies.inputs, one.source_ids[:-1], one.tag + one.source)
-            target_words = words_of(vocabularies.targets, one.ids[:-1], one.text)
-            num_tags = len(one.tag.split())
+            source_words, words = one.words_of_input(vocabularies.inputs), one.words(vocabularies.targets)
             for heads in candidates:
                 mean = weights[heads.layer - 1, [head - 1 for head in heads.heads]].mean(0)[heads.shifted :]
-                _, links = align(mean, source_words, target_words, heads.rule, num_tags)
+                _, links = align(mean, source_words, words, heads.rule, one.num_tags)
                 counts[heads] = counts[heads].plus(ErrorCounts.of(frozenset(links), gold[index]))
         return [None] * len(batch)
 
@@ -184,23 +182,21 @@ def lexical_alignments(search: HeadSearch, pairs: Sequence[Pair], table: csr_arr
         pairs: of texts.
         table: as `translation_probabilities` returns it.
     """
+    vocabularies = search.preprocessor.vocabularies
     for one in encode_pairs(search.preprocessor, pairs):
-        source, target = one.source_ids[:-1], one.ids[:-1]
-        source_words = words_of(search.preprocessor.vocabularies.inputs, source, one.tag + one.source)
-        target_words = words_of(search.preprocessor.vocabularies.targets, target, one.text)
+        source_words = one.words_of_input(vocabularies.inputs).of_tokens
+        words = one.words(vocabularies.targets).of_tokens
         links = set()
-        if source_words and target_words:
-            probabilities = table[source][:, target].toarray()
+        if source_words and words:
+            probabilities = table[one.source_ids[:-1]][:, one.ids[:-1]].toarray()
             of_target, of_source = probabilities.argmax(0), probabilities.argmax(1)
-            tags = len(one.tag.split())
             links = {
-                (source_words[place] - tags, target_words[other])
+                (source_words[place] - one.num_tags, words[other])
                 for other, place in enumerate(of_target.tolist())
-                if of_source[place] == other
-                and probabilities[place, other] > 0
-                and source_words[place] >= tags
+                if of_source[place] == other and probabilities[place, other] > 0
             }
-        yield Alignment(frozenset(links), frozenset(links))
+        found = frozenset(link for link in links if link[0] >= 0)
+        yield Alignment(found, found)
 
 
 @dataclass(frozen=True)

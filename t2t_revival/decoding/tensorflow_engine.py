@@ -86,9 +86,16 @@ class TensorFlowEngine(Engine):
     def score(self, source_ids: Any, target_ids: Any) -> Any:
         return self._compile("score", self.graph.score, IDS, IDS)(source_ids, target_ids)
 
-    def annotate(self, source_ids: Any, target_ids: Any, heads: AlignmentHeads | None = None) -> Annotations:
-        annotate = partial(self.graph.annotate, alternatives=self._options.alternatives, heads=heads)
-        annotated = self._compile(("annotate", heads), annotate, IDS, IDS)(source_ids, target_ids)
+    def annotate(
+        self,
+        source_ids: Any,
+        target_ids: Any,
+        heads: AlignmentHeads | None = None,
+        alternatives: int | None = None,
+    ) -> Annotations:
+        count = self._options.alternatives if alternatives is None else alternatives
+        annotate = partial(self.graph.annotate, alternatives=count, heads=heads)
+        annotated = self._compile(("annotate", heads, count), annotate, IDS, IDS)(source_ids, target_ids)
         return Annotations(*(x.numpy() for x in annotated))
 
     def attend(self, source_ids: Any, target_ids: Any) -> Any:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from t2t_revival.data.tags import tagged
-from t2t_revival.data.vocabulary.spans import SPACE, Span, TokenSpans
+from t2t_revival.data.vocabulary.spans import SPACE, Span, TokenSpans, words_of_text
 from t2t_revival.decoding.alignment_heads import LinkRule
 from t2t_revival.decoding.details import EOS_NAME, Details, SourceAttention, TokenScores, make_details
 from t2t_revival.decoding.paragraphs import leading_tags
@@ -68,7 +68,7 @@ def _details(pair: tuple[str, str], row: Mapping[str, Any]) -> Details:
     scores = TokenScores(pieces, row["token_log_probs"], alternatives, row["alternative_log_probs"])
     tokens = _spans(pieces[:-1], row["token_ends"], text_of(row["target_texts"]))
     attention = _attention(line, row) if ALIGNMENT[0] in row else None
-    return make_details(line, output, tokens, scores, attention)
+    return make_details(line, output, words_of_text(tokens, output), scores, attention)
 
 
 def _attention(line: str, row: Mapping[str, Any]) -> SourceAttention:
@@ -77,8 +77,8 @@ def _attention(line: str, row: Mapping[str, Any]) -> SourceAttention:
     pieces = [text_of(piece) for piece in row["source_tokens"]]
     tokens = _spans(pieces[: pieces.index(EOS_NAME)], row["source_token_ends"], text)
     share, null = row["alignment_rule"]
-    weights = np.array(row["attention"], np.float32)
-    return SourceAttention(tokens, tag, weights, LinkRule(share, bool(null)))
+    words, weights = words_of_text(tokens, tag + line), np.array(row["attention"], np.float32)
+    return SourceAttention(words, tag, weights, LinkRule(share, bool(null)))
 
 
 def _spans(pieces: Sequence[str], ends: Sequence[int], text: str) -> TokenSpans:

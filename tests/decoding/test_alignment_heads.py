@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from t2t_revival import T2TError
+from t2t_revival.data.vocabulary.spans import Span, Words
 from t2t_revival.decoding.alignment_heads import FILE_NAME, AlignmentHeads, LinkRule, align, weights_of_words
 from tests.support.tiny_models import TINY
 
@@ -12,7 +13,8 @@ ONE = AlignmentHeads(1, (1,), shifted=False)
 ATTENTION = np.array(
     [[0.5, 0.1, 0.2, 0.2], [0.1, 0.2, 0.1, 0.6], [0.0, 0.6, 0.2, 0.2], [0.7, 0.1, 0.1, 0.1]], np.float32
 )
-SOURCE_WORDS, TARGET_WORDS = [0, 1, 1], [0, 0, 1]
+SPANS = [Span(0, 1), Span(2, 3)]
+SOURCE_WORDS, TARGET_WORDS = Words(SPANS, [0, 1, 1]), Words(SPANS, [0, 0, 1])
 
 
 def test_words_have_means_of_sums():
@@ -38,8 +40,8 @@ def test_links(rule, expected):
 
 
 def test_a_text_without_words_has_no_links():
-    assert align(ATTENTION, [], TARGET_WORDS, LinkRule())[1] == []
-    assert align(ATTENTION, SOURCE_WORDS, [], LinkRule())[1] == []
+    assert align(ATTENTION, Words([], []), TARGET_WORDS, LinkRule())[1] == []
+    assert align(ATTENTION, SOURCE_WORDS, Words([], []), LinkRule())[1] == []
 
 
 def test_the_file_is_read_again(tmp_path):

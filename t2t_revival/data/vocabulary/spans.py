@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
 SPACE = "\u2581"  # SentencePiece's piece of a space alone
 WORD = re.compile(r"[^ \t]+")  # as aligners in C++ read files: a no-break space is part of a word
+# Scripts without spaces between words: Thai, Lao, Burmese, Khmer, kana, Chinese.
+UNSPACED = re.compile(
+    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]"
+)
 
 
 class Span(NamedTuple):
@@ -40,6 +44,13 @@ class TokenSpans(NamedTuple):
     opens_word: list[bool]
 
 
+class Words(NamedTuple):
+    """The words of a text, and the number of the word of each of its tokens; empty without words."""
+
+    spans: list[Span]
+    of_tokens: list[int]
+
+
 def token_spans(vocabulary: TextEncoder, ids: Sequence[int]) -> TokenSpans:
     """Returns the text of ids, without EOS, and their places in it."""
     text = vocabulary.decode(ids)
@@ -61,11 +72,13 @@ def _ends_of_pieces(pieces: Sequence[str], text: str) -> list[int] | None:
 
 
 def words_of_tokens(tokens: TokenSpans, words: Sequence[Span]) -> list[int]:
-    """Returns the number of the word that each token is part of; there is at least one word.
+    """Returns the number of the word that each token is part of; empty without words.
 
     A token belongs to the word in which its text ends; one without text of its own to the word before, or,
     as SentencePiece's mark of a space, to the next.
     """
+    if not words:
+        return []
     ends = [word.end for word in words]
     last = [
         span.end if opens else len(tokens.text[: span.end].rstrip(" \t")) - 1
@@ -78,6 +91,32 @@ def words_of_tokens(tokens: TokenSpans, words: Sequence[Span]) -> list[int]:
 def split_words(text: str) -> list[Span]:
     """Returns what stands between spaces and tabs, which are the borders of words everywhere."""
     return [Span(*match.span()) for match in WORD.finditer(text)]
+
+
+def words_of(vocabulary: TextEncoder, ids: Sequence[int], text: str) -> Words:
+    """Returns the words of a text, and those of the ids of it or of its beginning, without EOS."""
+    return words_of_text(token_spans(vocabulary, ids), text)
+
+
+def words_of_text(tokens: TokenSpans, text: str) -> Words:
+    """Returns the words of a text that people read, and those of tokens, which may make a normalised form."""
+    spans, of_form = split_words(text), split_words(tokens.text)
+    if not spans:
+        return Words([], [])
+    forms = [tokens.text[slice(*span)] for span in of_form]
+    numbers = match_words(forms, [text[slice(*span)] for span in spans])
+    return Words(spans, [numbers[word] for word in words_of_tokens(tokens, of_form)])
+
+
+def words_at_tokens(tokens: TokenSpans, text: str) -> Words:
+    """Returns the words of the text of tokens; in scripts without spaces, each token is one."""
+    ends = {span.end for span in tokens.spans}
+    spans: list[Span] = []
+    for start, end in split_words(text):
+        inside = range(start + 1, end)
+        cuts = [cut for cut in inside if cut in ends and UNSPACED.search(text, cut - 1, cut + 1)]
+        spans += map(Span._make, pairwise([start, *cuts, end]))
+    return Words(spans, words_of_tokens(tokens, spans))
 
 
 def match_words(words: Sequence[str], others: Sequence[str]) -> list[int]:
