@@ -8,10 +8,11 @@ import pytest
 
 from t2t_revival import DecodeHParams, T2TError, Transformer, Translator
 from t2t_revival.addons.server.explanation import MAX_TOKENS, explain, other_words
+from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.sentencepiece import EOS, Vocabulary
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 from t2t_revival.decoding.alignment_heads import AlignmentHeads
-from t2t_revival.decoding.detailer import Hypothesis
+from t2t_revival.decoding.detailer import Detailer, Hypothesis
 from t2t_revival.decoding.details import Details, Token, Word
 from t2t_revival.decoding.engine import Annotations
 from tests.support.tiny_models import TINY
@@ -34,7 +35,9 @@ def test_words_are_those_of_the_decoders_details(translator):
     detailed = Translator(translator.model, translator.vocabulary, EVERYTHING, alignment_heads=HEADS)
     (score,) = detailed.score([(SOURCE, OUTPUT)])
     _, details = explain(detailed, SOURCE, OUTPUT)
-    assert details == score.details
+    assert details.words == score.details.words
+    assert details.links == score.details.links
+    assert [token.log_prob for token in details.tokens] == [token.log_prob for token in score.details.tokens]
     assert [word.text for word in details.words] == ["do,", "the", "dog"]
     assert np.shape(details.attention) == (3, 2)
 
@@ -112,17 +115,21 @@ def others_of(table, before, word, vocabulary_file):
     vocabulary = Pieces(vocabulary_file)
     ids = {piece: place for place, piece in enumerate(vocabulary.pieces)}
 
-    def annotate(sources, targets, heads, count):
+    def annotate(sources, targets, heads, alternatives):
         log_probs = np.full((*targets.shape, len(ids)), -40.0)
         for row, tokens in zip(log_probs[:, -1], targets, strict=True):
             after = "".join(vocabulary.pieces[token] for token in tokens[len(before) : -1])
             for piece, probability in table.get(after, {"<EOS>": 1.0}).items():
                 row[ids[piece]] = np.log(probability)
-        order = np.argsort(-log_probs, axis=-1, kind="stable")[..., :count]
+        order = np.argsort(-log_probs, axis=-1, kind="stable")[..., :alternatives]
         return Annotations(None, order, np.take_along_axis(log_probs, order, -1), None)
 
+    vocabularies = Vocabularies(vocabulary, vocabulary)
     translator = SimpleNamespace(
-        vocabularies=SimpleNamespace(targets=vocabulary), detailer=SimpleNamespace(annotate=annotate)
+        model=SimpleNamespace(hparams=TINY),
+        term_heads=None,
+        vocabularies=vocabularies,
+        detailer=Detailer(annotate, vocabularies),
     )
     tokens = [Token(piece, 0.0, -len(before) + place, ()) for place, piece in enumerate([*before, word])]
     hypothesis = Hypothesis("x", "", [3, EOS], "", [*(ids[piece] for piece in before), 3, EOS])

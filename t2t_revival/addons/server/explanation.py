@@ -6,6 +6,7 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
@@ -17,6 +18,7 @@ from t2t_revival.errors import T2TError
 from t2t_revival.utils.blank import is_blank
 
 if TYPE_CHECKING:
+    from t2t_revival.decoding.detailer import Detailer
     from t2t_revival.decoding.details import Details
     from t2t_revival.decoding.translator import Translator
 
@@ -60,8 +62,7 @@ def explain(
         T2TError: source or output is empty or has more than `MAX_TOKENS` tokens; the output is no tree of a
             parser; or as `AlignmentHeads.check`; or the model's weights contain NaN.
     """
-    heads = translator.term_heads or all_heads(translator.model.hparams)
-    heads.check(translator.model.hparams)
+    detailer = _detailer(translator)
     if is_blank(line):
         raise T2TError("the source is empty: give a sentence")
     source = translator.encode(line)
@@ -75,10 +76,19 @@ def explain(
     if not (text.strip() and written.strip()):
         raise T2TError("the source or the output is empty: there is nothing to explain")
     hypothesis = Hypothesis(text, "", source, written, target)
-    (details,) = replace(translator.detailer, heads=heads, divide=words_at_tokens)([hypothesis])
+    (details,) = detailer([hypothesis])
     if not all(math.isfinite(token.log_prob) for token in details.tokens):
         raise T2TError("the model's weights contain NaN: use an earlier checkpoint")
     return hypothesis, details
+
+
+def _detailer(translator: Translator) -> Detailer:
+    """Returns what computes details and the most probable next tokens, so that one graph does both."""
+    heads = translator.term_heads or all_heads(translator.model.hparams)
+    heads.check(translator.model.hparams)
+    count = min(CANDIDATES, translator.vocabularies.targets.size)
+    annotate = partial(translator.detailer.annotate, alternatives=count)
+    return replace(translator.detailer, annotate=annotate, heads=heads, divide=words_at_tokens)
 
 
 def _check_length(side: str, ids: list[int], limit: int) -> None:
@@ -112,13 +122,13 @@ def other_words(
         raise T2TError(f"word must be between 0 and {len(details.words) - 1}: {number}")
     places = (place for place, token in enumerate(details.tokens) if token.word >= number)
     before = hypothesis.ids[: next(places, len(details.tokens) - 1)]
-    vocabulary = translator.vocabularies.targets
+    detailer, vocabulary = _detailer(translator), translator.vocabularies.targets
     known = vocabulary.decode(before).rstrip(SPACES)
     probabilities: dict[str, float] = defaultdict(float)  # of outputs up to the end of a word
     alive, best = [_Beginning(before, known, 0.0)], list[OtherWord]()
     for _ in range(MAX_WORD_TOKENS):
         grown = []
-        for beginning, token, log_prob in _with_next_tokens(translator, hypothesis.source_ids, alive):
+        for beginning, token, log_prob in _with_next_tokens(detailer, hypothesis.source_ids, alive):
             if token == EOS and beginning.text != known:
                 probabilities[beginning.text] += math.exp(log_prob)
             if token in (PAD, EOS, vocabulary.unknown):
@@ -148,12 +158,11 @@ def _best(known: str, probabilities: Mapping[str, float], word: str) -> list[Oth
 
 
 def _with_next_tokens(
-    translator: Translator, source: list[int], alive: list[_Beginning]
+    detailer: Detailer, source: list[int], alive: list[_Beginning]
 ) -> list[tuple[_Beginning, int, float]]:
     """Returns the most probable next tokens of beginnings of equal lengths, and the sums with theirs."""
-    count = min(CANDIDATES, translator.vocabularies.targets.size)
     targets = pad([[*beginning.ids, EOS] for beginning in alive])
-    annotated = translator.detailer.annotate(pad([source] * len(alive)), targets, None, count)
+    annotated = detailer.annotate(pad([source] * len(alive)), targets, detailer.heads)
     columns = zip(alive, annotated.alternatives[:, -1], annotated.alternative_log_probs[:, -1], strict=True)
     return [
         (beginning, token, beginning.log_prob + log_prob)
