@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from t2t_revival.data.vocabulary.spans import split_words, words_of
+from t2t_revival.data.vocabulary.spans import split_words, token_spans, words_of_text
 from t2t_revival.errors import T2TError
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def token_links(
     if not links:
         return []
     source_words, target_words = (
-        words_of(vocabulary, side, text).of_tokens
+        words_of_text(token_spans(vocabulary, side), text).of_tokens
         for vocabulary, side, text in zip(vocabularies, ids, texts, strict=True)
     )
     tokens_of = defaultdict(list)  # of each source word

@@ -7,9 +7,10 @@ from Neural Machine Translation", SHIFT-ATT).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -36,14 +37,40 @@ class LinkRule(NamedTuple):
     share: float = 1.0
     null: bool = False
 
-    def links(self, weights: np.ndarray, of_end: np.ndarray) -> list[Link]:
-        """Returns the links of a pair; arguments are those that `weights_of_words` returns."""
+    def align(
+        self, attention: np.ndarray, source_words: Words, words: Words, num_tags: int = 0
+    ) -> tuple[np.ndarray, list[Link]]:
+        """Returns the weights of words, and the links that they make, sorted by words of the target.
+
+        A weight is the sum over the tokens of a source word, and the mean over those of a target word.
+
+        Args:
+            attention: mean weights of the heads, [target or more, source and EOS or more].
+            source_words: of the source, tags included.
+            words: of the target.
+            num_tags: number of tags before the source: they count for the rule, and are no words of the
+                result.
+
+        Returns:
+            Weights, [target words, source words], and links; none if a side has no tokens.
+        """
+        if not (source_words.of_tokens and words.of_tokens):
+            return np.zeros((0, 0), np.float32), []
+        sources, targets = _members(source_words), _members(words)
+        means = (targets / np.maximum(targets.sum(0), 1)).T  # [target words, target tokens]
+        rows = means @ attention[: len(targets), : len(sources) + 1]
+        weights, of_end = rows[:, :-1] @ sources, rows[:, -1]
         most = weights.max(-1)
         linked = (weights >= self.share * most[:, None]) & (most > 0)[:, None]
         if self.null:
             linked &= (most >= of_end)[:, None]
-        targets, sources = np.nonzero(linked)
-        return list(zip(sources.tolist(), targets.tolist(), strict=True))
+        links = [(source - num_tags, target) for target, source in np.argwhere(linked).tolist()]
+        return weights[:, num_tags:], [link for link in links if link[0] >= 0]
+
+
+def _members(words: Words) -> np.ndarray:
+    """Returns which token is part of which word, float32 [tokens, words]."""
+    return (np.array(words.of_tokens)[:, None] == np.arange(len(words.spans))).astype(np.float32)
 
 
 @dataclass(frozen=True)
@@ -90,15 +117,15 @@ class AlignmentHeads:
         except (KeyError, TypeError) as error:
             raise T2TError(f"{path}: not a file of alignment heads; run ", choosing) from error
 
-    def save(self, output_dir: Path, **how: Any) -> Path:
-        """Writes the file of an output_dir, with what is known of the choice; returns its path.
+    def save(self, output_dir: Path, choice: Mapping[str, float] | None = None) -> Path:
+        """Writes the file of an output_dir, with figures of the choice; returns its path.
 
         Raises:
             T2TError: it cannot be written.
         """
         path = output_dir / FILE_NAME
         with writing(path, "free some space, or mend the folder's permissions"):
-            checked_json.save(path, {**asdict(self), **how})
+            checked_json.save(path, {**asdict(self), **(choice or {})})
         return path
 
     def check(self, hparams: HParams) -> None:
@@ -134,46 +161,3 @@ def _check_direction(hparams: HParams) -> None:
             "this model has reverse_target, and words are aligned by models that write from left to right: "
             "leave out alignments and markup"
         )
-
-
-def align(
-    attention: np.ndarray, source_words: Words, words: Words, rule: LinkRule, num_tags: int = 0
-) -> tuple[np.ndarray, list[Link]]:
-    """Returns the weights of words, as `weights_of_words` does, and the links that they make.
-
-    Args:
-        attention: mean weights of the heads, a row for each target token; see `weights_of_words`.
-        source_words: of the source, tags included.
-        words: of the target.
-        rule: for links.
-        num_tags: number of tags before the source: they count for the rule, and are no words of the result.
-    """
-    if not (source_words.of_tokens and words.of_tokens):
-        return np.zeros((0, 0), np.float32), []
-    weights, of_end = weights_of_words(attention, source_words, words)
-    links = [(source - num_tags, target) for source, target in rule.links(weights, of_end)]
-    return weights[:, num_tags:], [link for link in links if link[0] >= 0]
-
-
-def weights_of_words(
-    attention: np.ndarray, source_words: Words, words: Words
-) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the weights of words: sums over the tokens of a source word, means over a target word's.
-
-    Args:
-        attention: [target or more, source and EOS or more].
-        source_words: with tokens.
-        words: of the target, with tokens.
-
-    Returns:
-        [target words, source words], and the weight of the source's end, [target words].
-    """
-    sources, targets = _members(source_words), _members(words)
-    means = (targets / np.maximum(targets.sum(0), 1)).T  # [target words, target tokens]
-    rows = means @ attention[: len(targets), : len(sources) + 1]
-    return rows[:, :-1] @ sources, rows[:, -1]
-
-
-def _members(words: Words) -> np.ndarray:
-    """Returns which token is part of which word, float32 [tokens, words]."""
-    return (np.array(words.of_tokens)[:, None] == np.arange(len(words.spans))).astype(np.float32)

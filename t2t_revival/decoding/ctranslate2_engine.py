@@ -213,11 +213,7 @@ class CTranslate2Engine(Engine):
         return np.array([sum(values) for values in self._log_probs(source_ids, target_ids)])
 
     def annotate(
-        self,
-        source_ids: Any,
-        target_ids: Any,
-        heads: AlignmentHeads | None = None,
-        alternatives: int | None = None,
+        self, source_ids: Any, target_ids: Any, alternatives: int, heads: AlignmentHeads | None
     ) -> Annotations:
         if alternatives:
             self.refuse("alternatives")

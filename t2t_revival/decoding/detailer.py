@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from t2t_revival.data.tags import symbol
 from t2t_revival.data.vocabulary.sentencepiece import EOS
 from t2t_revival.data.vocabulary.spans import TokenSpans, Words, token_spans, words_of_text
@@ -61,23 +63,26 @@ class Detailer:
         annotate: see `Engine`.
         vocabularies: of source and target.
         heads: that align words; `None` for no alignment.
+        alternatives: number of those of each token.
         divide: returns the words of a text and of its tokens; those of `words_at_tokens` need texts that are
             decoded from their ids.
     """
 
-    annotate: Callable[..., Annotations]
+    annotate: Callable[[np.ndarray, np.ndarray, int, AlignmentHeads | None], Annotations]
     vocabularies: Vocabularies
     heads: AlignmentHeads | None = None
+    alternatives: int = 0
     divide: Divide = words_of_text
 
     def __call__(self, hypotheses: Sequence[Hypothesis]) -> list[Details]:
         """Returns the details of each output, by passes of the model over up to `POSITIONS` tokens."""
         ended = [one.ids if one.ids[-1:] == [EOS] else [*one.ids, EOS] for one in hypotheses]
-        lengths = [max(len(one.source_ids), len(ids)) for one, ids in zip(hypotheses, ended, strict=True)]
+        source_ids = [one.source_ids for one in hypotheses]
+        lengths = [max(map(len, sides)) for sides in zip(source_ids, ended, strict=True)]
         details: dict[int, Details] = {}
         for batch in make_batches(lengths, POSITIONS):
-            sources = pad([hypotheses[index].source_ids for index in batch])
-            annotations = self.annotate(sources, pad([ended[index] for index in batch]), self.heads)
+            sources, targets = (pad([rows[index] for index in batch]) for rows in (source_ids, ended))
+            annotations = self.annotate(sources, targets, self.alternatives, self.heads)
             for row, index in enumerate(batch):
                 details[index] = self._details(hypotheses[index], annotations, row)
         return [details[index] for index in range(len(hypotheses))]

@@ -12,7 +12,7 @@ import numpy as np
 
 from t2t_revival.data.vocabulary.spans import Span, Words, split_words
 from t2t_revival.data.word_alignment import Link
-from t2t_revival.decoding.alignment_heads import LinkRule, align
+from t2t_revival.decoding.alignment_heads import LinkRule
 
 EOS_NAME = "<EOS>"
 NO_WORD = -1  # of the end
@@ -92,7 +92,7 @@ class SourceAttention(NamedTuple):
     Attributes:
         words: of the model's input.
         tag: before the source in the model's input, with its space; "" for none.
-        weights: see `align`.
+        weights: see `LinkRule.align`.
         rule: for links.
     """
 
@@ -122,7 +122,7 @@ def make_details(
     if attention:
         length, num_tags = len(attention.tag), len(attention.tag.split())
         source_words = [Span(start - length, end - length) for start, end in attention.words.spans[num_tags:]]
-        weights, links = align(attention.weights, attention.words, words, attention.rule, num_tags)
+        weights, links = attention.rule.align(attention.weights, attention.words, words, num_tags)
     return Details(
         tuple(source_words),
         tuple(Word(text[slice(*span)], *span, sums[number]) for number, span in enumerate(words.spans)),

@@ -184,13 +184,9 @@ class Engine(Protocol):
         self.refuse("scores of given outputs")
 
     def annotate(
-        self,
-        source_ids: Any,
-        target_ids: Any,
-        heads: AlignmentHeads | None = None,
-        alternatives: int | None = None,
+        self, source_ids: Any, target_ids: Any, alternatives: int, heads: AlignmentHeads | None
     ) -> Annotations:
-        """Annotates given outputs; see `SearchGraph.annotate`. `alternatives` are by default the options'."""
+        """Annotates given outputs; see `SearchGraph.annotate`."""
         self.refuse("details of outputs")
 
     def attend(self, source_ids: Any, target_ids: Any) -> Any:

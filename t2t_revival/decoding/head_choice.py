@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from t2t_revival.data.word_alignment import Alignment, ErrorCounts
-from t2t_revival.decoding.alignment_heads import FILE_NAME, AlignmentHeads, align
+from t2t_revival.decoding.alignment_heads import FILE_NAME, AlignmentHeads
 from t2t_revival.decoding.batching import OnProgress
 from t2t_revival.decoding.detailer import encode_pairs
 from t2t_revival.decoding.notes import OnNote
@@ -67,10 +67,9 @@ class Choice(NamedTuple):
         Raises:
             T2TError: as `AlignmentHeads.save`.
         """
-        name, value = (
-            ("lexical_links_found", 1 - self.error_rate) if lexical else ("error_rate", self.error_rate)
-        )
-        return self.heads.save(output_dir, **{name: round(value, 4)}, pairs=num_pairs)
+        name = "lexical_links_found" if lexical else "error_rate"
+        value = 1 - self.error_rate if lexical else self.error_rate
+        return self.heads.save(output_dir, {name: round(value, 4), "pairs": num_pairs})
 
 
 def choose_heads(
@@ -131,7 +130,7 @@ def _count(
             source_words, words = one.words_of_input(vocabularies.inputs), one.words(vocabularies.targets)
             for heads in candidates:
                 mean = weights[heads.layer - 1, [head - 1 for head in heads.heads]].mean(0)[heads.shifted :]
-                _, links = align(mean, source_words, words, heads.rule, one.num_tags)
+                _, links = heads.rule.align(mean, source_words, words, one.num_tags)
                 counts[heads] = counts[heads].plus(ErrorCounts.of(frozenset(links), gold[index]))
         return [None] * len(batch)
 

@@ -71,13 +71,9 @@ class RightToLeftEngine(Engine):
         return self._engine.attend(source_ids, reverse(target_ids))
 
     def annotate(
-        self,
-        source_ids: Any,
-        target_ids: Any,
-        heads: AlignmentHeads | None = None,
-        alternatives: int | None = None,
+        self, source_ids: Any, target_ids: Any, alternatives: int, heads: AlignmentHeads | None
     ) -> Annotations:
-        found = self._engine.annotate(source_ids, reverse(target_ids), heads, alternatives)
+        found = self._engine.annotate(source_ids, reverse(target_ids), alternatives, heads)
         order = reversed_order(np.asarray(target_ids))  # [batch, target]
         return found._replace(
             log_probs=np.take_along_axis(found.log_probs, order, 1),

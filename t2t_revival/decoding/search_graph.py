@@ -146,11 +146,6 @@ class SearchGraph:
         values, tokens = tf.math.top_k(log_probs, alternatives)
         return Annotations(tf.gather(log_probs, target_ids, batch_dims=2), tokens, values, attention)
 
-    def attend(self, source_ids: Any, target_ids: Any, heads: AlignmentHeads) -> Any:
-        """Returns the `attention` of `annotate` alone, without the scores of the vocabulary."""
-        with self._weights_of_pass():
-            return teacher_forced(self._model, source_ids, target_ids, heads)[1]
-
     def _grow_of(self, inputs: Inputs) -> Grow:
         """Returns what extends hypotheses by a position, as `beam_search.grow` does."""
         if inputs.draws:

@@ -120,7 +120,8 @@ class Translator:
         if alignment_heads:
             alignment_heads.check(model.hparams)
         self.engine = engine.description
-        self.detailer = Detailer(engine.annotate, self.vocabularies, alignment_heads)
+        num_alternatives = self.options.alternatives
+        self.detailer = Detailer(engine.annotate, self.vocabularies, alignment_heads, num_alternatives)
         detailer = self.detailer if self.options.details else None
         weight = self.options.coverage_penalty
         coverage = CoveragePenalty(engine.attend, weight) if weight else None

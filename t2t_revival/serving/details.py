@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
 
 from t2t_revival.data.tags import tagged
-from t2t_revival.data.vocabulary.spans import SPACE, Span, TokenSpans, words_of_text
+from t2t_revival.data.vocabulary.spans import TokenSpans, words_of_text
 from t2t_revival.decoding.alignment_heads import LinkRule
 from t2t_revival.decoding.details import EOS_NAME, Details, SourceAttention, TokenScores, make_details
 from t2t_revival.decoding.paragraphs import leading_tags
@@ -82,5 +81,4 @@ def _attention(line: str, row: Mapping[str, Any]) -> SourceAttention:
 
 
 def _spans(pieces: Sequence[str], ends: Sequence[int], text: str) -> TokenSpans:
-    bounds = [0, *accumulate((min(end, len(text)) for end in ends[: len(pieces)]), max)]
-    return TokenSpans(text, [Span(*pair) for pair in pairwise(bounds)], [piece == SPACE for piece in pieces])
+    return TokenSpans.of(text, pieces, (min(end, len(text)) for end in ends[: len(pieces)]))

@@ -22,7 +22,7 @@ from t2t_revival.errors import T2TError
 from t2t_revival.serving.call_options import OPTIONS, SAMPLING, TAG, check_shape, checks_of, column
 from t2t_revival.serving.packed_tables import TABLES, unpack
 from t2t_revival.serving.phrases import NO_PHRASES, Description
-from t2t_revival.serving.scoring import SCORING, GraphScorer
+from t2t_revival.serving.scoring import SCORING, score_outputs
 from t2t_revival.serving.signatures import (
     DEFAULT,
     DESCRIBE,
@@ -71,7 +71,7 @@ class ServingModule(tf.Module):
             must not have; see `_translate_with_tables`. `None` for trees, and for a model with
             `reverse_target`.
         score: log-probabilities and details of given outputs: inputs, targets and alternatives, their number;
-            see `GraphScorer`. `None` for trees, and for a model with `reverse_target`.
+            see `score_outputs`. `None` for trees, and for a model with `reverse_target`.
 
     Raises:
         T2TError: the model's precision is not `PRECISIONS[quantize]`, the translator samples, or TensorFlow
@@ -119,7 +119,7 @@ class ServingModule(tf.Module):
         if not (separates_words or self._reverse_target):
             if heads:
                 heads.check(model.hparams)
-            self._scorer = GraphScorer(self._graph, vocabularies, heads)
+            self._heads = heads
             self.score = tf.function(self._score, input_signature=SCORING, autograph=False)
 
     def _compile(self, specs: Sequence[tf.TensorSpec], search: Callable[..., Results]) -> Any:
@@ -257,7 +257,8 @@ class ServingModule(tf.Module):
         sources, _ = self._text_inputs.encode(texts, tf.zeros_like(texts, tf.bool))
         outputs, _ = self._text_inputs.texts(targets)
         ids = vocabularies.targets.graph.encode(outputs)
-        found = self._scorer(sources, with_eos(ids, self._max_length + options.extra_length), alternatives)
+        targets = with_eos(ids, self._max_length + options.extra_length)
+        found = score_outputs(self._graph, vocabularies, self._heads, sources, targets, alternatives)
         return {name: value[: tf.shape(inputs)[0]] for name, value in found.items()}
 
     def _translate(

@@ -5,7 +5,7 @@ import pytest
 
 from t2t_revival import T2TError
 from t2t_revival.data.vocabulary.spans import Span, Words
-from t2t_revival.decoding.alignment_heads import FILE_NAME, AlignmentHeads, LinkRule, align, weights_of_words
+from t2t_revival.decoding.alignment_heads import FILE_NAME, AlignmentHeads, LinkRule
 from tests.support.tiny_models import TINY
 
 ONE = AlignmentHeads(1, (1,), shifted=False)
@@ -18,9 +18,8 @@ SOURCE_WORDS, TARGET_WORDS = Words(SPANS, [0, 1, 1]), Words(SPANS, [0, 0, 1])
 
 
 def test_words_have_means_of_sums():
-    weights, of_end = weights_of_words(ATTENTION, SOURCE_WORDS, TARGET_WORDS)
+    weights, _ = LinkRule().align(ATTENTION, SOURCE_WORDS, TARGET_WORDS)
     np.testing.assert_allclose(weights, [[0.3, 0.3], [0.0, 0.8]], rtol=1e-6)
-    np.testing.assert_allclose(of_end, [0.4, 0.2], rtol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -32,21 +31,21 @@ def test_words_have_means_of_sums():
     ],
 )
 def test_links(rule, expected):
-    weights, links = align(ATTENTION, SOURCE_WORDS, TARGET_WORDS, rule)
+    weights, links = rule.align(ATTENTION, SOURCE_WORDS, TARGET_WORDS)
     assert links == expected
-    tagged, after_tag = align(ATTENTION, SOURCE_WORDS, TARGET_WORDS, rule, num_tags=1)
+    tagged, after_tag = rule.align(ATTENTION, SOURCE_WORDS, TARGET_WORDS, num_tags=1)
     assert after_tag == [(source - 1, target) for source, target in expected if source]
     np.testing.assert_array_equal(tagged, weights[:, 1:])
 
 
 def test_a_text_without_words_has_no_links():
-    assert align(ATTENTION, Words([], []), TARGET_WORDS, LinkRule())[1] == []
-    assert align(ATTENTION, SOURCE_WORDS, Words([], []), LinkRule())[1] == []
+    assert LinkRule().align(ATTENTION, Words([], []), TARGET_WORDS)[1] == []
+    assert LinkRule().align(ATTENTION, SOURCE_WORDS, Words([], []))[1] == []
 
 
 def test_the_file_is_read_again(tmp_path):
     heads = AlignmentHeads(2, (1, 2), shifted=True, share=0.7, null=True)
-    assert heads.save(tmp_path, error_rate=0.1) == tmp_path / FILE_NAME
+    assert heads.save(tmp_path, {"error_rate": 0.1}) == tmp_path / FILE_NAME
     assert AlignmentHeads.find(tmp_path, TINY) == heads
 
 

@@ -6,9 +6,9 @@ import pytest
 
 from t2t_revival import DecodeHParams, T2TError, Transformer, Translation, Translator
 from t2t_revival.data.vocabulary.sentencepiece import EOS
-from t2t_revival.data.vocabulary.spans import words_of
+from t2t_revival.data.vocabulary.spans import token_spans, words_of_text
 from t2t_revival.data.word_alignment import Alignment
-from t2t_revival.decoding.alignment_heads import AlignmentHeads, align
+from t2t_revival.decoding.alignment_heads import AlignmentHeads
 from t2t_revival.decoding.detailer import encode_pairs
 from t2t_revival.decoding.engine import EngineConfig
 from t2t_revival.decoding.head_choice import choose_heads, lexical_alignments
@@ -93,7 +93,7 @@ def test_the_heads_that_align_best_are_chosen(translator):
         inputs = {"inputs": np.array([one.source_ids]), "targets": np.array([one.ids])}
         weights = np.asarray(translator.model.attention_weights(inputs).encoder_decoder)[0, 0, 1]
         words = one.words_of_input(translator.vocabulary), one.words(translator.vocabulary)
-        gold.append(frozenset(align(weights[1:], *words, wanted.rule)[1]))
+        gold.append(frozenset(wanted.rule.align(weights[1:], *words)[1]))
     alignments = [Alignment(links, links) for links in gold]
     chosen, rate = choose_heads(translator.head_search, pairs, alignments)
     assert rate == 0
@@ -110,7 +110,9 @@ def test_pieces_that_are_each_others_best_translation(translator, vocabulary):
     texts = "the dog", "dog the"
     source, target = (vocabulary.encode(text) for text in texts)
     table = np.zeros((vocabulary.size, vocabulary.size), np.float32)
-    of_source, of_target = (words_of(vocabulary, vocabulary.encode(text), text).of_tokens for text in texts)
+    of_source, of_target = (
+        words_of_text(token_spans(vocabulary, vocabulary.encode(text)), text).of_tokens for text in texts
+    )
     for piece, word in zip(source, of_source, strict=True):
         for other, its_word in zip(target, of_target, strict=True):
             table[piece, other] = 1.0 if word != its_word else 0.1

@@ -115,7 +115,7 @@ def others_of(table, before, word, vocabulary_file):
     vocabulary = Pieces(vocabulary_file)
     ids = {piece: place for place, piece in enumerate(vocabulary.pieces)}
 
-    def annotate(sources, targets, heads, alternatives):
+    def annotate(sources, targets, alternatives, heads):
         log_probs = np.full((*targets.shape, len(ids)), -40.0)
         for row, tokens in zip(log_probs[:, -1], targets, strict=True):
             after = "".join(vocabulary.pieces[token] for token in tokens[len(before) : -1])

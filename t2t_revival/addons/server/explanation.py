@@ -6,9 +6,9 @@ import math
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
+from t2t_revival.addons.attention.attention import check_length
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
 from t2t_revival.data.vocabulary.spans import UNSPACED, split_words, words_at_tokens
 from t2t_revival.decoding.alignment_heads import all_heads
@@ -66,12 +66,12 @@ def explain(
     if is_blank(line):
         raise T2TError("the source is empty: give a sentence")
     source = translator.encode(line)
-    _check_length("source", source, min(MAX_TOKENS, translator.max_length))
+    check_length("source", source, min(MAX_TOKENS, translator.max_length))
     if output is None:
         output = translator.nbest([line], n=1, prefixes=[prefix] if prefix else None)[0][0].text
     problem, vocabularies = translator.problem, translator.vocabularies
     target = translator.encode(problem.encode_target(output) if problem else output, is_output=True)
-    _check_length("output", target, MAX_TOKENS)
+    check_length("output", target, MAX_TOKENS)
     text, written = vocabularies.inputs.decode(source[:-1]), vocabularies.targets.decode(target[:-1])
     if not (text.strip() and written.strip()):
         raise T2TError("the source or the output is empty: there is nothing to explain")
@@ -87,13 +87,7 @@ def _detailer(translator: Translator) -> Detailer:
     heads = translator.term_heads or all_heads(translator.model.hparams)
     heads.check(translator.model.hparams)
     count = min(CANDIDATES, translator.vocabularies.targets.size)
-    annotate = partial(translator.detailer.annotate, alternatives=count)
-    return replace(translator.detailer, annotate=annotate, heads=heads, divide=words_at_tokens)
-
-
-def _check_length(side: str, ids: list[int], limit: int) -> None:
-    if len(ids) > limit:
-        raise T2TError(f"the {side} has {len(ids)} tokens, the limit is {limit}: give a shorter sentence")
+    return replace(translator.detailer, heads=heads, alternatives=count, divide=words_at_tokens)
 
 
 class _Beginning(NamedTuple):
@@ -162,7 +156,8 @@ def _with_next_tokens(
 ) -> list[tuple[_Beginning, int, float]]:
     """Returns the most probable next tokens of beginnings of equal lengths, and the sums with theirs."""
     targets = pad([[*beginning.ids, EOS] for beginning in alive])
-    annotated = detailer.annotate(pad([source] * len(alive)), targets, detailer.heads)
+    sources = pad([source] * len(alive))
+    annotated = detailer.annotate(sources, targets, detailer.alternatives, detailer.heads)
     columns = zip(alive, annotated.alternatives[:, -1], annotated.alternative_log_probs[:, -1], strict=True)
     return [
         (beginning, token, beginning.log_prob + log_prob)

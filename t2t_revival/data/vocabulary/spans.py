@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -43,6 +43,12 @@ class TokenSpans(NamedTuple):
     spans: list[Span]
     opens_word: list[bool]
 
+    @classmethod
+    def of(cls, text: str, pieces: Sequence[str], ends: Iterable[int]) -> TokenSpans:
+        """Returns places by the names of tokens, and by where each ends in the text."""
+        bounds = [0, *accumulate(ends, max)]
+        return cls(text, [Span(*pair) for pair in pairwise(bounds)], [piece == SPACE for piece in pieces])
+
 
 class Words(NamedTuple):
     """The words of a text, and the number of the word of each of its tokens; empty without words."""
@@ -58,8 +64,7 @@ def token_spans(vocabulary: TextEncoder, ids: Sequence[int]) -> TokenSpans:
     ends = _ends_of_pieces(pieces, text)
     if ends is None:
         ends = [_common_length(vocabulary.decode(ids[: n + 1]), text) for n in range(len(ids))]
-    bounds = [0, *accumulate(ends, max)]
-    return TokenSpans(text, [Span(*pair) for pair in pairwise(bounds)], [piece == SPACE for piece in pieces])
+    return TokenSpans.of(text, pieces, ends)
 
 
 def _ends_of_pieces(pieces: Sequence[str], text: str) -> list[int] | None:
@@ -91,11 +96,6 @@ def words_of_tokens(tokens: TokenSpans, words: Sequence[Span]) -> list[int]:
 def split_words(text: str) -> list[Span]:
     """Returns what stands between spaces and tabs, which are the borders of words everywhere."""
     return [Span(*match.span()) for match in WORD.finditer(text)]
-
-
-def words_of(vocabulary: TextEncoder, ids: Sequence[int], text: str) -> Words:
-    """Returns the words of a text, and those of the ids of it or of its beginning, without EOS."""
-    return words_of_text(token_spans(vocabulary, ids), text)
 
 
 def words_of_text(tokens: TokenSpans, text: str) -> Words:

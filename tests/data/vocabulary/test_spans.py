@@ -10,7 +10,7 @@ from t2t_revival.data.vocabulary.spans import (
     split_words,
     token_spans,
     words_at_tokens,
-    words_of,
+    words_of_text,
     words_of_tokens,
 )
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
@@ -33,7 +33,7 @@ def test_spans_are_the_text_in_order(either, text):
 @given(text=TEXTS)
 def test_each_word_has_its_characters_in_order(either, text):
     ids = either.encode(text)
-    spans, numbers = words_of(either, ids, text)
+    spans, numbers = words_of_text(token_spans(either, ids), text)
     assert spans == split_words(text)
     assert numbers == sorted(numbers)
     if text.split():
@@ -57,7 +57,7 @@ def test_words_by_hand(subwords_file):
     ids = vocabulary.encode("the dogs, the dog")
     pieces = [vocabulary.pieces[token] for token in ids]
     assert pieces == ["the_", "dog", "s_", ", _", "the_", "dog", "_"]
-    assert words_of(vocabulary, ids, "the dogs, the dog").of_tokens == [0, 1, 1, 1, 2, 3, 3]
+    assert words_of_text(token_spans(vocabulary, ids), "the dogs, the dog").of_tokens == [0, 1, 1, 1, 2, 3, 3]
 
 
 def test_the_mark_of_a_space_opens_a_word(vocabulary):
@@ -72,8 +72,8 @@ def test_the_mark_of_a_space_opens_a_word(vocabulary):
 
 def test_what_a_vocabulary_does_not_read_has_no_tokens(vocabulary):
     ids = vocabulary.encode("the dog")
-    assert set(words_of(vocabulary, ids, "the dog sees the cat").of_tokens) == {0, 1}
-    assert words_of(vocabulary, [], "") == ([], [])
+    assert set(words_of_text(token_spans(vocabulary, ids), "the dog sees the cat").of_tokens) == {0, 1}
+    assert words_of_text(token_spans(vocabulary, []), "") == ([], [])
 
 
 @pytest.mark.parametrize(
