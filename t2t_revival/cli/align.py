@@ -34,7 +34,13 @@ from t2t_revival.data.word_alignment import (
     parse_pharaoh,
 )
 from t2t_revival.decoding.alignment_heads import all_heads
-from t2t_revival.decoding.head_choice import MAX_CHOOSING, choose_heads, choose_without_gold
+from t2t_revival.decoding.head_choice import (
+    ERROR_RATE,
+    LINKS_FOUND,
+    MAX_CHOOSING,
+    choose_heads,
+    choose_without_gold,
+)
 from t2t_revival.decoding.options import PHARAOH
 from t2t_revival.decoding.outputs import to_bytes
 from t2t_revival.decoding.resumable import naming, origin_of
@@ -123,15 +129,17 @@ def _choose(flags: AlignFlags, folder: ModelFolder, pairs: Pairs, gold: Sequence
             )
         else:
             choice = choose_heads(translator.head_search, pairs, gold[:MAX_CHOOSING], bar.show_decoding)
-    heads, rate = choice
-    path = choice.save(folder.path, len(pairs), lexical=gold is None)
+    heads, figures = choice
+    path = heads.save(folder.path, figures)
     where = "where they are read" if heads.shifted else "where they are predicted"
     names = " ".join(map(str, heads.heads))
     print(f"layer {heads.layer}, heads {names}, tokens {where}: {path}")
     if gold is None:
-        print(f"it finds {1 - rate:.1%} of the links of pieces that are each other's best translation")
+        print(
+            f"it finds {figures[LINKS_FOUND]:.1%} of the links of pieces that are each other's best translation"
+        )
     else:
-        print(f"alignment error rate {rate:.4f} of the {len(pairs):,} pairs it was chosen by")
+        print(f"alignment error rate {figures[ERROR_RATE]:.4f} of the {len(pairs):,} pairs it was chosen by")
     print(f"next: {CommandLine('t2t-decoder', **flags.named, decode_hparams='alignments=pharaoh')}")
 
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 MAX_CHOOSING = 500  # pairs by which heads are chosen
 MAX_LEARNING = 200_000  # pairs from which translations of pieces are learned
 SHARES = (1.0, 0.7, 0.5, 0.35)  # tried where there is a gold alignment
+LINKS_FOUND, ERROR_RATE = "lexical_links_found", "error_rate"  # figures of a choice
 Pair = tuple[str, str]
 
 
@@ -51,25 +52,10 @@ class HeadSearch:
 
 
 class Choice(NamedTuple):
-    """Chosen heads, and their alignment error rate, or the share of the given links that they do not find."""
+    """Chosen heads, and figures: the number of pairs; the error rate, or the share of lexical links found."""
 
     heads: AlignmentHeads
-    error_rate: float
-
-    def save(self, output_dir: Path, num_pairs: int, *, lexical: bool) -> Path:
-        """Writes the heads into an output_dir; returns the file.
-
-        Args:
-            output_dir: folder of the training.
-            num_pairs: number of the pairs that they were chosen by.
-            lexical: whether by `lexical_alignments`, which are not all links.
-
-        Raises:
-            T2TError: as `AlignmentHeads.save`.
-        """
-        name = "lexical_links_found" if lexical else "error_rate"
-        value = 1 - self.error_rate if lexical else self.error_rate
-        return self.heads.save(output_dir, {name: round(value, 4), "pairs": num_pairs})
+    figures: dict[str, float]
 
 
 def choose_heads(
@@ -103,12 +89,12 @@ def choose_heads(
     counts = _count(search, pairs, gold, candidates, on_progress)
     by_recall = max(candidates, key=lambda one: counts[one].recall)
     if not all_sure:
-        return Choice(by_recall, 1 - counts[by_recall].recall)
+        return Choice(by_recall, {LINKS_FOUND: round(counts[by_recall].recall, 4), "pairs": len(pairs)})
     best = min(candidates, key=lambda one: counts[one].error_rate)
     rules = [replace(best, share=share, null=null) for share, null in product(SHARES, (False, True))]
     counts = _count(search, pairs, gold, rules, on_progress)
     chosen = min(rules, key=lambda one: counts[one].error_rate)
-    return Choice(chosen, counts[chosen].error_rate)
+    return Choice(chosen, {ERROR_RATE: round(counts[chosen].error_rate, 4), "pairs": len(pairs)})
 
 
 def _count(
@@ -235,7 +221,11 @@ class HeadChoice:
         Raises:
             T2TError: the pairs do not show which heads align.
         """
-        fault = "the checkpoint is a given one" if is_given else self._fault()
+        fault = "the checkpoint is a given one" if is_given else ""
+        try:
+            check_writable(self.folder.path)
+        except T2TError as error:
+            fault = fault or str(error)
         place = f"this run only: {fault}" if fault else str(self.folder.path / FILE_NAME)
         on_note(f"choosing the heads that align words, by {len(self.pairs):,} pairs of dev, for {place}")
         try:
@@ -243,16 +233,8 @@ class HeadChoice:
         except T2TError as error:
             raise _impossible(self.folder.path, error) from error
         if not fault:
-            choice.save(self.folder.path, len(self.pairs), lexical=True)
+            choice.heads.save(self.folder.path, choice.figures)
         return choice.heads
-
-    def _fault(self) -> str:
-        """Returns why the folder cannot be written; "" where it can."""
-        try:
-            check_writable(self.folder.path)
-        except T2TError as error:
-            return str(error)
-        return ""
 
 
 def _impossible(output_dir: Path, error: T2TError) -> T2TError:

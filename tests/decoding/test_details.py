@@ -95,11 +95,11 @@ def test_the_heads_that_align_best_are_chosen(translator):
         words = one.words_of_input(translator.vocabulary), one.words(translator.vocabulary)
         gold.append(frozenset(wanted.rule.align(weights[1:], *words)[1]))
     alignments = [Alignment(links, links) for links in gold]
-    chosen, rate = choose_heads(translator.head_search, pairs, alignments)
-    assert rate == 0
+    chosen, figures = choose_heads(translator.head_search, pairs, alignments)
+    assert figures == {"error_rate": 0, "pairs": 6}
     assert (chosen.layer, chosen.heads, chosen.shifted) == (1, (2,), True)
-    by_recall, missed = choose_heads(translator.head_search, pairs, alignments, all_sure=False)
-    assert (by_recall, missed) == (wanted, 0)
+    by_recall = choose_heads(translator.head_search, pairs, alignments, all_sure=False)
+    assert by_recall == (wanted, {"lexical_links_found": 1, "pairs": 6})
     with pytest.raises(T2TError, match="no links to choose heads by"):
         choose_heads(translator.head_search, pairs, [Alignment(frozenset(), frozenset())] * 6)
 
