@@ -135,9 +135,8 @@ def _choose(flags: AlignFlags, folder: ModelFolder, pairs: Pairs, gold: Sequence
     names = " ".join(map(str, heads.heads))
     print(f"layer {heads.layer}, heads {names}, tokens {where}: {path}")
     if gold is None:
-        print(
-            f"it finds {figures[LINKS_FOUND]:.1%} of the links of pieces that are each other's best translation"
-        )
+        share = f"{figures[LINKS_FOUND]:.1%}"
+        print(f"it finds {share} of the links of pieces that are each other's best translation")
     else:
         print(f"alignment error rate {figures[ERROR_RATE]:.4f} of the {len(pairs):,} pairs it was chosen by")
     print(f"next: {CommandLine('t2t-decoder', **flags.named, decode_hparams='alignments=pharaoh')}")
