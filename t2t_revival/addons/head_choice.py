@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from t2t_revival.data.word_alignment import Alignment, ErrorCounts, words_of
+from t2t_revival.data.word_alignment import Alignment, ErrorCounts
 from t2t_revival.decoding.alignment_heads import FILE_NAME, AlignmentHeads
 from t2t_revival.decoding.batching import OnProgress
 from t2t_revival.decoding.detailer import encode_pairs
@@ -32,30 +32,15 @@ if TYPE_CHECKING:
 MAX_CHOOSING = 500  # pairs by which heads are chosen
 MAX_LEARNING = 200_000  # pairs from which translations of pieces are learned
 SHARES = (1.0, 0.7, 0.5, 0.35)  # tried where there is a gold alignment
+LINKS_FOUND, ERROR_RATE = "lexical_links_found", "error_rate"  # figures of a choice
 Pair = tuple[str, str]
 
 
 class Choice(NamedTuple):
-    """Chosen heads, and their alignment error rate, or the share of the given links that they do not find."""
+    """Chosen heads, and figures: the number of pairs; the error rate, or the share of lexical links found."""
 
     heads: AlignmentHeads
-    error_rate: float
-
-    def save(self, output_dir: Path, num_pairs: int, *, lexical: bool) -> Path:
-        """Writes the heads into an output_dir; returns the file.
-
-        Args:
-            output_dir: folder of the training.
-            num_pairs: number of the pairs that they were chosen by.
-            lexical: whether by `lexical_alignments`, which are not all links.
-
-        Raises:
-            T2TError: as `AlignmentHeads.save`.
-        """
-        name, value = (
-            ("lexical_links_found", 1 - self.error_rate) if lexical else ("error_rate", self.error_rate)
-        )
-        return self.heads.save(output_dir, **{name: round(value, 4)}, pairs=num_pairs)
+    figures: dict[str, float]
 
 
 def choose_heads(
@@ -89,12 +74,12 @@ def choose_heads(
     counts = _count(translator, pairs, gold, candidates, on_progress)
     by_recall = max(candidates, key=lambda one: counts[one].recall)
     if not all_sure:
-        return Choice(by_recall, 1 - counts[by_recall].recall)
+        return Choice(by_recall, {LINKS_FOUND: round(counts[by_recall].recall, 4), "pairs": len(pairs)})
     best = min(candidates, key=lambda one: counts[one].error_rate)
     rules = [replace(best, share=share, null=null) for share, null in product(SHARES, (False, True))]
     counts = _count(translator, pairs, gold, rules, on_progress)
     chosen = min(rules, key=lambda one: counts[one].error_rate)
-    return Choice(chosen, counts[chosen].error_rate)
+    return Choice(chosen, {ERROR_RATE: round(counts[chosen].error_rate, 4), "pairs": len(pairs)})
 
 
 def _count(
@@ -116,14 +101,11 @@ def _count(
         inputs = {"inputs": pad([one.source_ids for one in own]), "targets": pad([one.ids for one in own])}
         attention = np.asarray(translator.model.attention_weights(inputs).encoder_decoder, np.float32)
         for weights, index, one in zip(attention, batch, own, strict=True):
-            source_words = words_of(vocabularies.inputs, one.source_ids[:-1], one.tag + one.source)
-            target_words = words_of(vocabularies.targets, one.ids[:-1], one.text)
-            tags = len(one.tag.split())
+            source_words, words = one.words_of_input(vocabularies.inputs), one.words(vocabularies.targets)
             for heads in candidates:
-                mean = weights[heads.layer - 1, [head - 1 for head in heads.heads]].mean(0)
-                links = heads.links(mean, source_words, target_words)
-                kept = frozenset((source - tags, target) for source, target in links if source >= tags)
-                counts[heads] = counts[heads].plus(ErrorCounts.of(kept, gold[index]))
+                mean = weights[heads.layer - 1, [head - 1 for head in heads.heads]].mean(0)[heads.shifted :]
+                _, links = heads.rule.align(mean, source_words, words, one.num_tags)
+                counts[heads] = counts[heads].plus(ErrorCounts.of(frozenset(links), gold[index]))
         return [None] * len(batch)
 
     lengths = [max(len(one.source_ids), len(one.ids)) for one in encoded]
@@ -173,23 +155,21 @@ def lexical_alignments(
         pairs: of texts.
         table: as `translation_probabilities` returns it.
     """
+    vocabularies = translator.vocabularies
     for one in encode_pairs(translator.preprocessor(), pairs):
-        source, target = one.source_ids[:-1], one.ids[:-1]
-        source_words = words_of(translator.vocabularies.inputs, source, one.tag + one.source)
-        target_words = words_of(translator.vocabularies.targets, target, one.text)
+        source_words = one.words_of_input(vocabularies.inputs).of_tokens
+        words = one.words(vocabularies.targets).of_tokens
         links = set()
-        if source_words and target_words:
-            probabilities = table[source][:, target].toarray()
+        if source_words and words:
+            probabilities = table[one.source_ids[:-1]][:, one.ids[:-1]].toarray()
             of_target, of_source = probabilities.argmax(0), probabilities.argmax(1)
-            tags = len(one.tag.split())
             links = {
-                (source_words[place] - tags, target_words[other])
+                (source_words[place] - one.num_tags, words[other])
                 for other, place in enumerate(of_target.tolist())
-                if of_source[place] == other
-                and probabilities[place, other] > 0
-                and source_words[place] >= tags
+                if of_source[place] == other and probabilities[place, other] > 0
             }
-        yield Alignment(frozenset(links), frozenset(links))
+        found = frozenset(link for link in links if link[0] >= 0)
+        yield Alignment(found, found)
 
 
 @dataclass(frozen=True)
@@ -229,7 +209,11 @@ class HeadChoice:
         Raises:
             T2TError: the pairs do not show which heads align.
         """
-        fault = "the checkpoint is a given one" if is_given else self._fault()
+        fault = "the checkpoint is a given one" if is_given else ""
+        try:
+            check_writable(self.folder.path)
+        except T2TError as error:
+            fault = fault or str(error)
         place = f"this run only: {fault}" if fault else str(self.folder.path / FILE_NAME)
         on_note(f"choosing the heads that align words, by {len(self.pairs):,} pairs of dev, for {place}")
         try:
@@ -237,16 +221,8 @@ class HeadChoice:
         except T2TError as error:
             raise _impossible(self.folder.path, error) from error
         if not fault:
-            choice.save(self.folder.path, len(self.pairs), lexical=True)
+            choice.heads.save(self.folder.path, choice.figures)
         return choice.heads
-
-    def _fault(self) -> str:
-        """Returns why the folder cannot be written; "" where it can."""
-        try:
-            check_writable(self.folder.path)
-        except T2TError as error:
-            return str(error)
-        return ""
 
 
 def _impossible(output_dir: Path, error: T2TError) -> T2TError:

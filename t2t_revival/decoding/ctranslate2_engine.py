@@ -213,12 +213,16 @@ class CTranslate2Engine(Engine):
     def score(self, source_ids: Any, target_ids: Any) -> np.ndarray:
         return np.array([sum(values) for values in self._log_probs(source_ids, target_ids)])
 
-    def annotate(self, source_ids: Any, target_ids: Any, heads: AlignmentHeads | None = None) -> Annotations:
+    def annotate(
+        self, source_ids: Any, target_ids: Any, alternatives: int, heads: AlignmentHeads | None
+    ) -> Annotations:
+        if alternatives:
+            self.refuse("alternatives")
         log_probs = np.zeros(np.shape(target_ids), np.float32)
         for row, values in zip(log_probs, self._log_probs(source_ids, target_ids), strict=True):
             row[: len(values)] = values
         none = np.zeros((*log_probs.shape, 0))
-        attention = self.attend(source_ids, target_ids) if heads else none
+        attention = self.attend(source_ids, target_ids)[:, int(heads.shifted) :] if heads else none
         return Annotations(log_probs, none.astype(np.int32), none, attention)
 
     def attend(self, source_ids: Any, target_ids: Any) -> np.ndarray:

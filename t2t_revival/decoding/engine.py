@@ -115,8 +115,8 @@ class Annotations(NamedTuple):
         log_probs: of each token, float32 [batch, target].
         alternatives: the most probable tokens at each position, int32 [batch, target, k].
         alternative_log_probs: theirs, float32 [batch, target, k].
-        attention: mean weights of the alignment heads, float32 [batch, target, source]; without heads,
-            [batch, 0, 0].
+        attention: mean weights of the alignment heads, float32 [batch, target, source]; a token's row is that
+            of the position where heads that are `shifted` read it. Without heads, [batch, 0, 0].
     """
 
     log_probs: Any
@@ -208,7 +208,9 @@ class Engine(Protocol):
         """Returns log-probabilities of given outputs, float [batch]; see `SearchGraph.score`."""
         self.refuse("scores of given outputs")
 
-    def annotate(self, source_ids: Any, target_ids: Any, heads: AlignmentHeads | None = None) -> Annotations:
+    def annotate(
+        self, source_ids: Any, target_ids: Any, alternatives: int, heads: AlignmentHeads | None
+    ) -> Annotations:
         """Annotates given outputs; see `SearchGraph.annotate`."""
         self.refuse("details of outputs")
 

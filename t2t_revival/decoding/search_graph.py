@@ -146,11 +146,6 @@ class SearchGraph:
         values, tokens = tf.math.top_k(log_probs, alternatives)
         return Annotations(tf.gather(log_probs, target_ids, batch_dims=2), tokens, values, attention)
 
-    def attend(self, source_ids: Any, target_ids: Any, heads: AlignmentHeads) -> Any:
-        """Returns the `attention` of `annotate` alone, without the scores of the vocabulary."""
-        with self._weights_of_pass():
-            return teacher_forced(self._model, source_ids, target_ids, heads)[1]
-
     def _grow_of(self, inputs: Inputs) -> Grow:
         """Returns what extends hypotheses by a position, as `beam_search.grow` does."""
         if inputs.draws:
@@ -245,4 +240,7 @@ def teacher_forced(
     hidden, weights = model.decode(target_ids, source_ids, encoded, return_attention_scores=True)
     of_layer = tf.cast(weights[-1], tf.float32)[:, heads.layer - 1]
     chosen = tf.gather(of_layer, [head - 1 for head in heads.heads], axis=1)
-    return model.softmax_embedding(hidden, reverse=True), tf.reduce_mean(chosen, axis=1)
+    attention = tf.where((target_ids != PAD)[:, :, None], tf.reduce_mean(chosen, axis=1), 0.0)
+    if heads.shifted:
+        attention = tf.pad(attention[:, 1:], [[0, 0], [0, 1], [0, 0]])
+    return model.softmax_embedding(hidden, reverse=True), attention

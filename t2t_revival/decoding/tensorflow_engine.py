@@ -84,13 +84,17 @@ class TensorFlowEngine(Engine):
     def score(self, source_ids: Any, target_ids: Any) -> Any:
         return self._compile("score", self.graph.score, IDS, IDS)(source_ids, target_ids)
 
-    def annotate(self, source_ids: Any, target_ids: Any, heads: AlignmentHeads | None = None) -> Annotations:
-        annotate = partial(self.graph.annotate, alternatives=self._options.alternatives, heads=heads)
-        annotated = self._compile(("annotate", heads), annotate, IDS, IDS)(source_ids, target_ids)
+    def annotate(
+        self, source_ids: Any, target_ids: Any, alternatives: int, heads: AlignmentHeads | None
+    ) -> Annotations:
+        annotate = partial(self.graph.annotate, alternatives=alternatives, heads=heads)
+        annotated = self._compile((alternatives, heads), annotate, IDS, IDS)(source_ids, target_ids)
         return Annotations(*(x.numpy() for x in annotated))
 
     def attend(self, source_ids: Any, target_ids: Any) -> Any:
-        attend = partial(self.graph.attend, heads=all_heads(self._model.hparams))
+        def attend(source_ids: Any, target_ids: Any) -> Any:  # which leaves the softmax out of the graph
+            return self.graph.annotate(source_ids, target_ids, 0, all_heads(self._model.hparams)).attention
+
         return self._compile("attend", attend, IDS, IDS)(source_ids, target_ids).numpy()
 
     def _compile(self, key: Any, function: Callable[..., Any], *specs: Any) -> Any:

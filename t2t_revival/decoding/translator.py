@@ -106,7 +106,8 @@ class Translator(LineTranslator):
         if alignment_heads:
             alignment_heads.check(model.hparams)
         self.engine = engine.description
-        self.detailer = Detailer(engine.annotate, self.vocabularies, alignment_heads)
+        num_alternatives = self.options.alternatives
+        self.detailer = Detailer(engine.annotate, self.vocabularies, alignment_heads, num_alternatives)
         weight = self.options.coverage_penalty
         coverage = addon("coverage")(engine.attend, weight) if weight else None
         self._local = LocalModel(engine, self.vocabularies.targets, coverage, self.detailer, self.map_batches)

@@ -35,7 +35,7 @@ from t2t_revival.serving.call_options import (
     search_settings_of,
 )
 from t2t_revival.serving.description import Description
-from t2t_revival.serving.scoring import SCORING, GraphScorer
+from t2t_revival.serving.scoring import SCORING, score_outputs
 from t2t_revival.serving.signatures import (
     DEFAULT,
     DESCRIBE,
@@ -85,11 +85,11 @@ class ServingModule(tf.Module):
             outputs of each line, string [batch] or a scalar; "" forces nothing. `None` where there are no
             tables.
         translate_with_tables: `translate_with_options`, without tag, with phrases that outputs must have or
-            must not have: `tables` of each line's, string, as `phrases.pack` returns them. The results have
+            must not have: `tables` of each line's, string, as `packing.pack` returns them. The results have
             "ids" too, the tokens of the outputs, int32 [batch, n, length]. `None` for trees, and for a model
             with `reverse_target`.
         score: log-probabilities and details of given outputs: inputs, targets and alternatives, their number;
-            see `GraphScorer`. `None` for trees, and for a model with `reverse_target`.
+            see `score_outputs`. `None` for trees, and for a model with `reverse_target`.
 
     Raises:
         T2TError: the model's precision is not `PRECISIONS[quantize]`, the translator samples, or TensorFlow
@@ -138,7 +138,7 @@ class ServingModule(tf.Module):
         if not (separates_words or self._reverse_target):
             if heads:
                 heads.check(model.hparams)
-            self._scorer = GraphScorer(self._graph, vocabularies, heads)
+            self._heads = heads
             self.score = tf.function(self._score, input_signature=SCORING, autograph=False)
 
     def _compile(self, specs: Sequence[tf.TensorSpec]) -> Any:
@@ -258,7 +258,8 @@ class ServingModule(tf.Module):
         sources, _ = self._text_inputs.encode(texts, tf.zeros_like(texts, tf.bool))
         outputs, _ = self._text_inputs.texts(targets)
         ids = vocabularies.targets.graph.encode(outputs)
-        found = self._scorer(sources, with_eos(ids, self._max_length + options.extra_length), alternatives)
+        targets = with_eos(ids, self._max_length + options.extra_length)
+        found = score_outputs(self._graph, vocabularies, self._heads, sources, targets, alternatives)
         return {name: value[: tf.shape(inputs)[0]] for name, value in found.items()}
 
     def _translate(

@@ -11,7 +11,8 @@ from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef
 from t2t_revival import T2TError
 from t2t_revival.addons.attention import page as attention_page
 from t2t_revival.addons.server.app import create_app
-from t2t_revival.addons.server.inspection import ExplainAnswer, OtherWord, OutputWord, Place, Score, Training
+from t2t_revival.addons.server.explanation import OtherWord
+from t2t_revival.addons.server.inspection import ExplainAnswer, OutputWord, Place, Score, Training
 from t2t_revival.addons.server.translate import Options
 from t2t_revival.addons.server.versions import AVAILABLE, END, ServedModel, Version
 from t2t_revival.data.vocabulary import Vocabularies

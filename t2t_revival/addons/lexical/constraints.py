@@ -11,8 +11,9 @@ from functools import lru_cache
 from itertools import permutations
 from typing import Any, NamedTuple
 
-from t2t_revival.addons.lexical.phrases import UNSPACED, Spelling, joins
+from t2t_revival.addons.lexical.phrases import Spelling, joins
 from t2t_revival.addons.lexical.tables import LineAutomata, Unit
+from t2t_revival.data.vocabulary.spans import UNSPACED
 from t2t_revival.decoding.preprocessor import LINE_ENDS
 from t2t_revival.errors import LineError, T2TError
 from t2t_revival.utils.texts import items_of, shown, texts_of
