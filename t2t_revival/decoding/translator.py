@@ -120,13 +120,12 @@ class Translator:
         if alignment_heads:
             alignment_heads.check(model.hparams)
         self.engine = engine.description
-        num_alternatives = self.options.alternatives
-        self.detailer = Detailer(engine.annotate, self.vocabularies, alignment_heads, num_alternatives)
+        targets, alternatives = self.vocabularies.targets, self.options.alternatives
+        self.detailer = Detailer(engine.annotate, self.vocabularies, alignment_heads, alternatives)
         detailer = self.detailer if self.options.details else None
         weight = self.options.coverage_penalty
         coverage = CoveragePenalty(engine.attend, weight) if weight else None
-        own = self.vocabularies.targets, problem, self.options, detailer, coverage
-        self._postprocessor = Postprocessor(*own)
+        self._postprocessor = Postprocessor(targets, problem, self.options, detailer, coverage)
         self._engine, self._process = engine, os.getpid()
 
     @classmethod
