@@ -148,6 +148,8 @@ class ServedSearch:
     def __init__(self, translator: ServedTranslator, request: Request, on_truncation: OnTruncation) -> None:
         self._translator, self._model, self._request = translator, translator.model, request
         self._on_truncation = on_truncation
+        n = translator.options.outputs if translator.as_exported else request.n
+        self._n = request.options.candidates_of(n)  # of a request with settings
         self._ids: list[list[int]] = []
         self._cut: set[int] = set()
         self._constrained: ConstrainedSearch | None = None
@@ -194,17 +196,17 @@ class ServedSearch:
 
     def find_free(self, indices: Sequence[int]) -> Candidates:
         """Decodes inputs without constraints."""
-        request, options, n = self._request, self._request.options, self._request.num_candidates
+        request, options = self._request, self._request.options
         inputs: dict[str, Sequence[Any]] = {"inputs": [request.texts[index] for index in indices]}
         if request.prefixes:
             signature = WITH_PREFIXES
-            inputs |= option_inputs(options, len(indices), n)
+            inputs |= option_inputs(options, len(indices), self._n)
             inputs["prefixes"] = [request.prefixes[index].translate(LINE_ENDS) for index in indices]
         elif self._translator.as_exported:
             signature = DEFAULT
         else:
             signature = signature_of(options)
-            inputs |= option_inputs(options, len(indices), n)
+            inputs |= option_inputs(options, len(indices), self._n)
         response = self._model.predict(signature, inputs)
         outputs = outputs_of(response, len(indices), self._model.where)
         if signature == DEFAULT:
@@ -231,11 +233,11 @@ class ServedSearch:
         return query_details(self._model, pairs, options.alternatives, aligns, options.tag)
 
     def _find_bound(self, attempt: Attempt) -> dict[int, Found]:
-        options, n = self._request.options, self._request.num_candidates
+        options = self._request.options
         texts = [self._request.texts[index] for index in attempt.indices]
         inputs = {
             "inputs": texts,
-            **option_inputs(options, len(texts), n),
+            **option_inputs(options, len(texts), self._n),
             "tables": addon("pack_tables")(attempt.tables),
         }
         response = self._model.predict(WITH_TABLES, inputs)

@@ -133,23 +133,28 @@ def test_phrases_are_those_of_the_decoder(addresses, trained, export_dir, tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("flags", "lines", "options"),
+    ("settings", "lines", "options"),
     [
-        (["--partial_targets"], ["the dog\tder Hund", "houses\t"], {"prefix": "der Hund"}),
-        (["--decode_hparams=mbr=chrf,candidates=4,beam_size=2"], ["the dog", "houses"], {"mbr": "chrf"}),
+        ("", ["the dog\tder Hund", "houses\t"], {"prefix": "der Hund"}),
+        (",mbr=chrf,candidates=4", ["the dog", "houses"], {"mbr": "chrf", "candidates": 4}),
     ],
 )
-def test_what_only_the_decoder_had(addresses, trained, tmp_path, flags, lines, options):
+def test_what_only_the_decoder_had(addresses, trained, tmp_path, settings, lines, options):
     """Forced beginnings, and the candidate that is most like the others."""
     (tmp_path / "in").write_text("".join(f"{line}\n" for line in lines))
-    flags = [*flags, f"--decode_from_file={tmp_path / 'in'}", f"--decode_to_file={tmp_path / 'o'}"]
+    flags = [
+        f"--decode_hparams=beam_size=3,extra_length=3{settings}",
+        *["--partial_targets"] * ("prefix" in options),
+        f"--decode_from_file={tmp_path / 'in'}",
+        f"--decode_to_file={tmp_path / 'o'}",
+    ]
     assert decoder.main(["t2t-decoder", f"--output_dir={trained / 'out'}", *flags]) == 0
     expected = (tmp_path / "o").read_text()
     asked = [f"--server={addresses[0]}", f"--servable_name={NAME}", *flags]
     assert query_server.main(["t2t-query-server", *asked]) == 0
     assert (tmp_path / "o").read_text() == expected
-    sizes = {"beam_size": 2, "candidates": 4} if "mbr" in options else {}
-    request = {"text": lines[0].partition("\t")[0], "options": options | sizes}
+    options = {"beam_size": 3, "extra_length": 3, **options}
+    request = {"text": lines[0].partition("\t")[0], "options": options}
     if len(addresses) == 1:
         (answer,) = requests.post(f"{addresses[0]}/translate", json=request, timeout=60).json()[
             "translations"
