@@ -106,20 +106,11 @@ class Translator(LineTranslator):
         if alignment_heads:
             alignment_heads.check(model.hparams)
         self.engine = engine.description
-<<<<<<< HEAD
-        num_alternatives = self.options.alternatives
-        self.detailer = Detailer(engine.annotate, self.vocabularies, alignment_heads, num_alternatives)
-        weight = self.options.coverage_penalty
-        coverage = addon("coverage")(engine.attend, weight) if weight else None
-        self._local = LocalModel(engine, self.vocabularies.targets, coverage, self.detailer, self.map_batches)
-=======
         targets, alternatives = self.vocabularies.targets, self.options.alternatives
         self.detailer = Detailer(engine.annotate, self.vocabularies, alignment_heads, alternatives)
-        detailer = self.detailer if self.options.details else None
         weight = self.options.coverage_penalty
-        coverage = CoveragePenalty(engine.attend, weight) if weight else None
-        self._postprocessor = Postprocessor(targets, problem, self.options, detailer, coverage)
->>>>>>> wip-annot
+        coverage = addon("coverage")(engine.attend, weight) if weight else None
+        self._local = LocalModel(engine, targets, coverage, self.detailer, self.map_batches)
         self._engine, self._process = engine, os.getpid()
 
     @classmethod
