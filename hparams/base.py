@@ -1,4 +1,4 @@
-"""The sets of the paper, and smaller ones, each as changes of the base model."""
+"""The sets of the paper, smaller ones, and students for `t2t-distill`, each as changes of the base model."""
 
 from __future__ import annotations
 
@@ -119,3 +119,31 @@ TABLE_3 = (  # the other rows: name, description, changed field, value
 )
 for _name, _description, _field, _value in TABLE_3:
     register_variation(base, _name, f"Table 3, {_description}.", _field, _value)
+
+
+@registration.register_hparams
+def student_base() -> HParams:
+    """12+1 layers, 512/2048, 8 heads, pre-norm: Kasai et al.'s deep encoder and decoder of one layer.
+
+    The encoder runs once a sentence (Kasai et al., 2021, "Deep Encoder, Shallow Decoder: Reevaluating
+    Non-autoregressive Machine Translation").
+    Pre-norm, unlike base, since a post-norm encoder of 12 layers is hard to train (Wang et al., 2019,
+    "Learning Deep Transformer Models for Machine Translation").
+    """
+    return base().replace(
+        num_encoder_layers=12,
+        num_decoder_layers=1,
+        layer_preprocess_sequence="n",
+        layer_postprocess_sequence="da",
+    )
+
+
+@registration.register_hparams
+def student_tiny() -> HParams:
+    """6+2 layers, 256/1024, 4 heads, pre-norm: a student for CPUs and small machines.
+
+    Narrow and with a shallow decoder, as the students of Kim et al., but with self-attention in the decoder,
+    where theirs has a recurrent unit: decoder_self_attention=ssru (Kim et al., 2019, "From Research to
+    Production and Back: Ludicrously Fast Neural Machine Translation").
+    """
+    return small().replace(num_encoder_layers=6, num_decoder_layers=2)

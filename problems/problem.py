@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from t2t_revival import registration
 from t2t_revival.data.config import DataConfig, DataSpec
-from t2t_revival.data.corpus_generation import OnProgress
+from t2t_revival.data.corpus_generation import OnProgress, other_data
 from t2t_revival.data.generation import generate, not_mixed, summed
-from t2t_revival.data.generation_folder import other_data
 from t2t_revival.data.metadata import Metadata, data_fingerprint, metadata_path, references_path
 from t2t_revival.data.mixture import SUFFIXES, Corpus, Mixture, is_mixture, parse
 from t2t_revival.data.records import CorpusShards, SplitData, checked_paths, remake
@@ -24,7 +23,6 @@ from t2t_revival.data.workers import ShardRunner, make_shards
 from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.metrics.metric import METRICS, TEXT, TREES
 from t2t_revival.utils.files import path_of, text_lines
-from t2t_revival.utils.source_code import place_of
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -143,15 +141,16 @@ class Problem:
         Raises:
             T2TError: there is no such source, it cannot be read, or the class sets no languages.
         """
-        where = f"{place_of(type(self))}: problem {self.name}"
         if hasattr(self, "generate_samples"):
             raise T2TError(
-                f"{where}: generate_samples is tensor2tensor's method; define make_source, which returns a "
-                "PairsSource of these pairs: see t2t_revival/from_tensor2tensor.md, Porting a problem"
+                f"problem {self.name}: generate_samples is tensor2tensor's method; define make_source, which "
+                "returns a PairsSource of these pairs: see t2t_revival/from_tensor2tensor.md, Porting a "
+                "problem"
             )
         if not (self.source_lang and self.target_lang):
             raise T2TError(
-                f"{where}: its class must set source_lang and target_lang, or override make_source"
+                f"problem {self.name}: its class must set source_lang and target_lang, or override "
+                "make_source"
             )
         return source(data_source, self.source_lang, self.target_lang, self.tfds_default, tmp_dir)
 

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from t2t_revival import registry
-    from t2t_revival.data.base_source import Source
-    from t2t_revival.data.pairs_source import PairsSource
+    from t2t_revival.data.base_source import PairsSource, Source
     from t2t_revival.decoding.lexical_constraints import LineConstraints
     from t2t_revival.decoding.options import DecodeHParams
     from t2t_revival.decoding.outputs import Translation
@@ -53,7 +52,7 @@ _MODULES = {
     "Experiment": "experiment",
     "HParams": "hparams.hparams",
     "LineConstraints": "decoding.lexical_constraints",
-    "PairsSource": "data.pairs_source",
+    "PairsSource": "data.base_source",
     "Problem": "problems.problem",
     "RunConfig": "training.run_config",
     "Source": "data.base_source",

@@ -24,7 +24,7 @@ from t2t_revival.training.events import NoteEvent, OnEvent, ignore_event
 from t2t_revival.training.run_config import RunConfig
 from t2t_revival.training.state import Fingerprints, TrainingState
 from t2t_revival.training.trainer import Result, Trainer, TrainingData, new_model
-from t2t_revival.utils.forks import start_computing
+from t2t_revival.utils.processes import start_computing
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ from typing import Any, TypeVar
 
 from t2t_revival.errors import T2TError, did_you_mean
 from t2t_revival.utils.files import is_file_name
-from t2t_revival.utils.source_code import place_of
 
 REVERSED = "_rev"  # suffix of a problem in the other direction, as in T2T
 ProblemType = TypeVar("ProblemType", bound=type)
@@ -90,8 +89,8 @@ def _add(table: dict, name: str, entry: Callable, kind: str) -> None:
     if not is_file_name(name):
         raise T2TError(f"{kind} {name!r}: not a valid name: it becomes part of file names; rename it")
     if name in table and table[name].__module__ != entry.__module__:  # equal: a module is loaded again
-        places = f"{place_of(table[name])} and {place_of(entry)}"
-        raise T2TError(f"{kind} {name!r} is registered twice: {places}; rename one of them")
+        modules = f"{table[name].__module__} and {entry.__module__}"
+        raise T2TError(f"{kind} {name!r} is registered twice, in {modules}: rename one of them")
     table[name] = entry
 
 

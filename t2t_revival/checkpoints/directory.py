@@ -16,7 +16,6 @@ from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from t2t_revival.checkpoints.adapters import merge_adapters
 from t2t_revival.checkpoints.file import (
     EMA,
     MODEL,
@@ -25,6 +24,7 @@ from t2t_revival.checkpoints.file import (
     CorruptCheckpointError,
     fingerprint,
     load,
+    merge_adapters,
     save,
     trained_on,
     verify,

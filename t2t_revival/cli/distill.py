@@ -36,14 +36,15 @@ from t2t_revival.cli.support.messages import ProgressBar, say, warn_of_corruptio
 from t2t_revival.cli.support.problem_flags import show_generation
 from t2t_revival.cli.support.run_flags import (
     DECODE_HPARAMS,
+    NAMES,
     ShardFlags,
+    TrainingFlags,
     checkpoint_flag,
     decode_options,
     shards_flag,
 )
 from t2t_revival.cli.support.subcommand import run_command
 from t2t_revival.cli.support.text_files import STANDARD_STREAM, read_lines
-from t2t_revival.cli.support.training_flags import NAMES, TrainingFlags
 from t2t_revival.curve_files import DEV, has_point
 from t2t_revival.decoding.trained_models import TrainedModel, load_translator, open_models
 from t2t_revival.errors import CommandLine, T2TError

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING
 
 from t2t_revival.checkpoints.best import best_value
 from t2t_revival.cli.support import tensorflow_setup
-from t2t_revival.cli.support.best_export import BestExport
 from t2t_revival.cli.support.command import EXIT_SIGNAL, Command
 from t2t_revival.cli.support.flags import flag
 from t2t_revival.cli.support.messages import duration, say, warn_of_corruption
 from t2t_revival.cli.support.problem_flags import DataFlags, uses_tensorflow
-from t2t_revival.cli.support.training_flags import TrainingFlags
+from t2t_revival.cli.support.run_flags import TrainingFlags
+from t2t_revival.cli.support.subcommand import BestExport
 from t2t_revival.curve_files import best_row, is_falling
 from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.hparams.hparams import HParams

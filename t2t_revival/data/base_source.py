@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Iterator
+import json
+import shutil
+import tempfile
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from t2t_revival.data.indexed_file import IndexedFile, index_text, numbered_lines
 from t2t_revival.errors import T2TError
-from t2t_revival.utils.files import is_file_name
-from t2t_revival.utils.source_code import place_of
+from t2t_revival.utils.files import atomic_write, is_file_name
+from t2t_revival.utils.texts import shown
 
 SPLITS = TRAIN, DEV, TEST = ("train", "dev", "test")
-REQUIRED = (TRAIN, DEV)
+Pair = tuple[str, str] | Mapping[str, str]  # (source, target), or T2T's {"inputs": source, "targets": target}
+Pairs = Iterable[Pair] | Callable[[], Iterable[Pair]]
 
 
 class Row(NamedTuple):
@@ -97,8 +104,7 @@ class Source(abc.ABC):
         Raises:
             T2TError: one is not a pair of lines, or there are not `stop - start` of them.
         """
-        where = place_of(self.pairs)
-        number = start
+        where, number = f"{type(self).__name__}.pairs", start
         for number, pair in enumerate(islice(self.pairs(split, start, stop), stop - start + 1), start + 1):
             if number > stop:
                 break
@@ -109,7 +115,7 @@ class Source(abc.ABC):
             asked = stop - start
             many = f"more than {asked}" if number > stop else f"only {number - start} of {asked}"
             raise T2TError(
-                f"{where}: pairs yields {many} pairs of {split} (number {start} up to {stop} of the "
+                f"{where} yields {many} pairs of {split} (number {start} up to {stop} of the "
                 f"{self.count(split)} that count returns)"
             )
 
@@ -121,23 +127,14 @@ class Source(abc.ABC):
         """Returns the number of pairs of each split.
 
         Raises:
-            T2TError: a split's name is invalid, a split is empty, or "train" or "dev" is missing.
+            T2TError: "train" or "dev" is missing, or a name would lead out of the data_dir.
         """
-        where = place_of(self.splits)
         splits = tuple(self.splits())
-        for split in splits:
-            if not is_file_name(split):
-                raise T2TError(f"{where}: split {split!r}: not a valid name: it becomes part of file names")
-        required = [split for split in REQUIRED if split not in self.optional]
-        if missing := [split for split in required if split not in splits]:
-            raise T2TError(f"{where}: splits returns {splits}: {missing[0]!r} is missing")
-        counts = {split: self.count(split) for split in splits}
-        for split, number in counts.items():
-            if number < 1:
-                raise T2TError(
-                    f"{place_of(self.count)}: count returns {number} for the {split} split, not 1 or more"
-                )
-        return counts
+        if invalid := [split for split in splits if not is_file_name(split)]:
+            raise T2TError(f"split {invalid[0]!r}: not a valid name: it becomes part of file names")
+        if missing := [split for split in SPLITS if split not in (*splits, *self.optional)]:
+            raise T2TError(f"{type(self).__name__}.splits returns {splits}: {missing[0]!r} is missing")
+        return {split: self.count(split) for split in splits}
 
     def alignments(self, split: str, start: int, stop: int) -> Iterator[str] | None:
         """Returns the word alignments of the pairs number `start` up to `stop` of a split: "0-0 1-2 ...".
@@ -175,19 +172,96 @@ class Source(abc.ABC):
 
 def pair_fault(pair: Any) -> str | None:
     """Describes the fault of an invalid pair (source, target); `None` if it is valid."""
-    if not isinstance(pair, tuple | list):
-        return f"is {_kind_of(pair)}, not a tuple (source, target)"
-    if len(pair) != 2:
-        return f"has {len(pair)} sides, not 2"
-    for side in pair:
-        if not isinstance(side, str):
-            return f"has a side that is {_kind_of(side)}, not a str"
-        if "\n" in side:
-            return "has a line feed in it: replace it by a space"
-        if not side.isascii() and any("\ud800" <= character <= "\udfff" for character in side):
-            return "has half a surrogate pair in it, which is no character"
-    return None
+    if (
+        not isinstance(pair, tuple | list)
+        or len(pair) != 2
+        or not all(isinstance(side, str) for side in pair)
+    ):
+        return f"is {shown(pair)}, not a pair of strings (source, target)"
+    return "has a line feed in it: replace it by a space" if "\n" in pair[0] or "\n" in pair[1] else None
 
 
-def _kind_of(value: Any) -> str:
-    return "None" if value is None else type(value).__name__
+class PairsSource(Source):
+    """Pairs from iterables: lists, generators, or functions that return either.
+
+    Each iterable is read once, from beginning to end, into a temporary file, from which several processes
+    make the shards; a generator may be exhausted by this. When an interrupted t2t-datagen resumes, it reads
+    them again and must get the same pairs in the same order.
+
+    Args:
+        name: equal for equal data.
+        splits: for "train", "dev" and optionally "test", an iterable of pairs, or a function without
+            arguments that returns one. A pair is (source, target), without line feeds, or T2T's
+            {"inputs": source, "targets": target}.
+        source_lang: the language of the inputs, such as "en".
+        target_lang: the language of the targets.
+        tmp_dir: the folder for temporary files that `make_source` is called with. `None` uses the system's.
+
+    Example:
+        def make_source(self, data_source, tmp_dir):
+            return PairsSource("squares", {"train": squares(0, 90), "dev": squares(90, 100)}, tmp_dir=tmp_dir)
+
+    Raises:
+        T2TError: "train" or "dev" is missing.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        splits: Mapping[str, Pairs],
+        source_lang: str = "inputs",
+        target_lang: str = "targets",
+        tmp_dir: Path | None = None,
+    ) -> None:
+        self.name, self.source_lang, self.target_lang = name, source_lang, target_lang
+        self._tmp_dir = tmp_dir
+        self._pairs = splits
+        if missing := [split for split in SPLITS if split not in (*splits, *self.optional)]:
+            raise T2TError(f"PairsSource {name!r}: {missing[0]!r} is missing; it has {', '.join(splits)}")
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Pickles the files instead of the iterables, which cannot be pickled."""
+        self._files  # noqa: B018 (writes them)
+        return {name: value for name, value in vars(self).items() if name not in ("_pairs", "_remove")}
+
+    def splits(self) -> tuple[str, ...]:
+        return tuple(self._files)
+
+    def count(self, split: str) -> int:
+        return self._files[split].lines
+
+    def pairs(self, split: str, start: int, stop: int) -> Iterator[tuple[str, str]]:
+        for line in numbered_lines(self._files[split], start, stop):
+            source, target = json.loads(line)
+            yield source, target
+
+    def close(self) -> None:
+        """Removes the temporary files."""
+        if remove := vars(self).get("_remove"):
+            remove()
+
+    @cached_property
+    def _files(self) -> dict[str, IndexedFile]:
+        if self._tmp_dir:
+            self._tmp_dir.mkdir(parents=True, exist_ok=True)
+        folder = Path(tempfile.mkdtemp(prefix="t2t-pairs-", dir=self._tmp_dir))
+        self._remove = weakref.finalize(self, shutil.rmtree, folder, ignore_errors=True)
+        return {split: self._write(split, folder / split) for split in SPLITS if split in self._pairs}
+
+    def _write(self, split: str, path: Path) -> IndexedFile:
+        """Writes the pairs of a split, each as JSON on a line."""
+        number, pairs = 0, self._pairs[split]
+        with atomic_write(path) as file:
+            for number, pair in enumerate(pairs() if callable(pairs) else pairs, start=1):
+                sides: Any = pair
+                if isinstance(pair, Mapping) and set(pair) == {"inputs", "targets"}:
+                    sides = pair["inputs"], pair["targets"]
+                if fault := pair_fault(sides):
+                    raise T2TError(f"PairsSource {self.name!r}: pair {number} of {split} {fault}")
+                file.write(f"{json.dumps(sides)}\n".encode())
+        if not number:
+            raise T2TError(
+                f"PairsSource {self.name!r}: no pairs of {split} (a generator is exhausted after one pass: "
+                "give the function instead)"
+            )
+        return index_text(path, path)

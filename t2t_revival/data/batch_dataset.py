@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import ctypes
 import threading
 import time
 from collections.abc import Iterator
@@ -10,9 +11,10 @@ from collections.abc import Iterator
 import tensorflow as tf
 
 from t2t_revival.data.batching import Element, TrainingBatches
-from t2t_revival.utils.host_memory import keep_freed_memory
 
 PREFETCH = 64  # batches made ahead, which bridge the pause while the next chunk is read
+M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
+LARGEST_KEPT_BLOCK = 32 * 2**20  # bytes; the most that glibc itself goes up to, in a 64-bit process
 
 
 def batch_dataset(batches: TrainingBatches) -> tf.data.Dataset:
@@ -69,3 +71,17 @@ def _with_weights(inputs: tf.Tensor, targets: tf.Tensor, weights: tf.Tensor, *al
     weights = tf.cast(targets != 0, tf.float32) * weights[:, None]
     x = {"inputs": inputs, "targets": targets}
     return (x | {"alignments": alignments[0]} if alignments else x), targets, weights
+
+
+def keep_freed_memory() -> None:
+    """Lets freed blocks of up to 32 MB be used again without the kernel, as glibc does by itself.
+
+    The first `tf.data.Dataset.from_generator` of a process turns that off under Python 3.11 and newer
+    (`ApplyPython311MemoryPatch`): from then on each tensor of 128 kB or more is mapped and unmapped, and the
+    kernel zeroes all its pages: twice the system time of a small training on CPUs. Does nothing with another
+    C library.
+    """
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(M_MMAP_THRESHOLD, LARGEST_KEPT_BLOCK)
+        mallopt(M_TRIM_THRESHOLD, 2 * LARGEST_KEPT_BLOCK)

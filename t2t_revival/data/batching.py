@@ -7,13 +7,14 @@ function of the seed and the epoch, so that a stopped training resumes at the ex
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from t2t_revival.data.buckets import bucket_batch_sizes, bucket_boundaries
 from t2t_revival.data.examples import (
+    BLOCK,
     Block,
     Pairs,
     Side,
@@ -21,8 +22,8 @@ from t2t_revival.data.examples import (
     parse,
     parse_alignments,
     parse_weights,
+    read_blocks,
 )
-from t2t_revival.data.iterator_state import IteratorState, resume_from
 from t2t_revival.data.mixing import Mixing, weights
 from t2t_revival.data.records import SplitData
 from t2t_revival.data.subword_dropout import pair_keys, sample
@@ -33,8 +34,82 @@ from t2t_revival.hparams.hparams import HParams
 Element: TypeAlias = tuple[np.ndarray, ...]  # inputs, targets, weights of rows or of all; alignments
 CHUNK = 2**19  # examples held and shuffled together
 HISTORY = 4096  # produced batches whose state is kept
-BEGINNING = IteratorState()
 EQUAL_WEIGHTS = np.ones(1, np.float32)
+ORDER_SETTINGS = ("seed", "shards", "chunk", "mixture")  # which determine the order of an epoch's examples
+MIN_WIDTH = 16  # tokens; narrower batches would save little time
+# {"inputs": int32 [n, source], "targets": int32 [n, target]}, labels and weights, float32, [n, target]
+EvaluationBatch: TypeAlias = tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]
+
+
+def bucket_boundaries(
+    max_length: int, min_length_bucket: int, length_bucket_step: float, count: int = 0
+) -> list[int]:
+    """Returns the buckets' upper bounds in tokens, ascending; the last is `max_length` (T2T's rule).
+
+    With a `count`, at most so many of them are left, evenly spread.
+    """
+    bounds = []
+    bound = min_length_bucket
+    while bound < max_length:
+        bounds.append(bound)
+        bound = max(bound + 1, int(bound * length_bucket_step))
+    bounds.append(max_length)
+    kept = min(count or len(bounds), len(bounds))
+    return [bounds[len(bounds) * number // kept - 1] for number in range(1, kept + 1)]
+
+
+def bucket_batch_sizes(bounds: list[int], batch_size: int) -> list[int]:
+    """Returns the examples per replica of each bucket: `batch_size` tokens at its bound, at least one."""
+    return [max(1, batch_size // bound) for bound in bounds]
+
+
+def fixed_width(length: int) -> int:
+    """Returns a width for batches that are compiled for each shape: the next power of two, at least 16."""
+    return max(MIN_WIDTH, 1 << (length - 1).bit_length())
+
+
+@dataclass(frozen=True)
+class IteratorState:
+    """The next batch of a training. `dataclasses.asdict` is its form in checkpoints."""
+
+    epoch: int = 0
+    chunk: int = 0
+    batch: int = 0  # micro-batches consumed of that chunk
+    cut: str = ""  # the key of these batches; "" before the first
+
+
+BEGINNING = IteratorState()
+
+
+def resume_from(state: IteratorState, key: str) -> tuple[IteratorState, str | None]:
+    """Returns the state from which a training resumes after `state`.
+
+    `key` has all settings that determine its batches, as "name=value name=value ...".
+
+    No example of the epoch is skipped: where batches are made with other settings, the chunk of examples
+    begins again; where examples come in another order, the epoch does.
+
+    Returns:
+        The state, and one line for the user on which examples are repeated; `None` if there are none.
+    """
+    resumed = replace(state, cut=key)
+    if not state.cut or not (state.chunk or state.batch):
+        return resumed, None
+    before, now = _settings(state.cut), _settings(key)
+    changed = [name for name in now if now[name] != before[name]]
+    changes = ", ".join(f"{name}={now[name]} instead of {before[name]}" for name in changed)
+    note = f"batching has changed ({changes}): examples of this epoch"
+    if any(name in ORDER_SETTINGS for name in changed):
+        return replace(resumed, chunk=0, batch=0), f"{note} are repeated"
+    if not (changed and state.batch):
+        return resumed, None
+    after = f" after its first {state.chunk * int(now['chunk']):,}" if state.chunk else ""
+    return replace(resumed, batch=0), f"{note}{after} are repeated"
+
+
+def _settings(key: str) -> dict[str, str]:
+    settings = (setting.partition("=") for setting in key.split())
+    return {"mixture": ""} | {name: value for name, _, value in settings}
 
 
 class ExampleCounts(NamedTuple):
@@ -279,3 +354,41 @@ class _Batch(NamedTuple):
 
 def _generator(seed: int, *stream: int) -> np.random.Generator:
     return np.random.default_rng([seed % 2**64, *stream])
+
+
+def evaluation_batches(
+    data: SplitData, hparams: HParams, *, replicas: int = 1, fixed_shapes: bool = False
+) -> list[EvaluationBatch]:
+    """Returns batches of every example once, the longest first, without truncation.
+
+    Args:
+        data: the split.
+        hparams: `batch_size` and `reverse_target` are read.
+        replicas: the number of rows of every batch is a multiple of this; all-PAD rows fill it up.
+        fixed_shapes: pad both sides to the same power of two and fill up rows, so that there are few shapes,
+            one for each width (XLA compiles each shape separately).
+
+    Returns:
+        Inputs, labels and weights, which are 1 at every non-pad target position.
+
+    Raises:
+        T2TError: a shard is missing or corrupt.
+    """
+    blocks = [block for shard in sorted(data.paths) for block in read_blocks(shard, BLOCK)]
+    pairs = parse(blocks, data.swapped)
+    source, target = pairs.inputs.lengths, pairs.targets.lengths
+    longest = np.maximum(source, target)
+    order = np.lexsort((source, target, longest))[::-1]
+    batches: list[EvaluationBatch] = []
+    begin = 0
+    while begin < len(order):
+        width = int(longest[order[begin]])
+        width = fixed_width(width) if fixed_shapes else width
+        most_rows = replicas * bucket_batch_sizes([width], hparams.batch_size)[0]
+        members = order[begin : begin + most_rows]
+        shape = (most_rows, width) if fixed_shapes else (-(-len(members) // replicas) * replicas, 0)
+        inputs = pairs.inputs.padded(members, *shape)
+        labels = pairs.targets.padded(members, *shape, backwards=hparams.reverse_target)
+        batches.append(({"inputs": inputs, "targets": labels}, labels, (labels != 0).astype(np.float32)))
+        begin += most_rows
+    return batches

@@ -1,22 +1,172 @@
-"""Examples of shards: serialised in blocks and chunks, and parsed into flat arrays of ids."""
+"""Examples of shards: serialised in blocks and chunks, and parsed into flat arrays of ids.
+
+They are as `records` has them, and read without TensorFlow: each step of the parser reads the same
+field of many at once.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from t2t_revival.data.example_parser import Side, floats, int_lists
 from t2t_revival.data.records import READ_BUFFER, SplitData, read_shard
 from t2t_revival.errors import T2TError
 
 if TYPE_CHECKING:
     import tensorflow as tf
 
+
 BLOCK = 1024  # records read and parsed at once
 SIDES = ("inputs", "targets")
+LAST_BYTE = 0x80  # a varint's bytes have this bit, but for its last
+VARINT_BYTES = 10  # at most
+
+
+class Side(NamedTuple):
+    """One side of n examples: concatenated ids int32 [total], and their offsets int64 [n + 1]."""
+
+    ids: np.ndarray
+    offsets: np.ndarray
+
+    @classmethod
+    def joined(cls, sides: Iterable[Side]) -> Side:
+        """Joins the same side of several groups of examples."""
+        groups = list(sides)
+        lengths = [np.zeros(1, np.int64), *(side.lengths for side in groups)]
+        return cls(np.concatenate([side.ids for side in groups]), np.cumsum(np.concatenate(lengths)))
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Lengths of all examples, int64 [n]."""
+        return np.diff(self.offsets)
+
+    def tokens(self, members: np.ndarray) -> int:
+        """Returns the total number of ids of some of the examples."""
+        return int((self.offsets[members + 1] - self.offsets[members]).sum())
+
+    def padded(self, members: np.ndarray, rows: int, width: int, backwards: bool = False) -> np.ndarray:
+        """Pads examples with 0 to int32 [rows, width]; width 0 uses that of the longest member.
+
+        `backwards` reverses the ids of each before its last, which is EOS.
+        """
+        begins, ends = self.offsets[members, None], self.offsets[members + 1, None]  # [n, 1]
+        width = width or int((ends - begins).max())
+        at = begins + np.arange(width)  # [n, width]
+        if backwards:
+            at = np.where(at < ends - 1, begins + ends - 2 - at, at)
+        batch = np.zeros((rows, width), np.int32)
+        batch[: len(members)] = np.where(at < ends, self.ids.take(at, mode="clip"), 0)
+        return batch
+
+
+def int_lists(examples: Sequence[bytes], *names: str) -> list[Side]:
+    """Reads int64 lists, of numbers below 2^31 that are not negative, as int32.
+
+    Args:
+        examples: serialised.
+        names: of the features; one that an example lacks is empty there.
+
+    Raises:
+        ValueError: an example is no `tf.train.Example`, or a list is one of other values.
+    """
+    content, sections = _find(examples, 3, names)
+    lists = []
+    for begins, sizes in sections:
+        packed = content[_ranges(begins, sizes)]
+        ends = packed < LAST_BYTE  # of each varint, its last byte
+        offsets = np.concatenate([[0], np.cumsum(ends)])[np.concatenate([[0], np.cumsum(sizes)])]
+        first = np.concatenate([[0], np.flatnonzero(ends) + 1])[:-1]
+        values, _ = _varints(np.append(packed, np.zeros(VARINT_BYTES, np.uint8)), first)
+        lists.append(Side(values.astype(np.int32), offsets))
+    return lists
+
+
+def floats(examples: Sequence[bytes], name: str, default: float) -> np.ndarray:
+    """Reads a float list of one number as float32 [n], `default` where an example lacks it."""
+    content, ((begins, sizes),) = _find(examples, 2, (name,))
+    numbers = np.full(len(examples), default, np.float32)
+    numbers[sizes > 0] = np.frombuffer(content[_ranges(begins, sizes)].tobytes(), "<f4")
+    return numbers
+
+
+def _find(
+    examples: Sequence[bytes], kind: int, names: Sequence[str]
+) -> tuple[np.ndarray, list[tuple[np.ndarray, np.ndarray]]]:
+    """Finds the packed values of features.
+
+    Returns:
+        All examples as uint8, and for each name the first byte of the values of each example, and their size
+        in bytes, int64 [n].
+    """
+    content = np.frombuffer(b"".join(examples) + bytes(2 * VARINT_BYTES), np.uint8)
+    found = [(np.zeros(len(examples), np.int64), np.zeros(len(examples), np.int64)) for _ in names]
+    lengths = np.fromiter(map(len, examples), np.int64, len(examples))
+    example_ends = np.cumsum(lengths)
+    at, ends = _enter(content, example_ends - lengths, example_ends, 1)
+    _check(bool((ends == example_ends).all()))
+    rest = np.flatnonzero(at < ends)  # examples with a feature that is not yet read
+    while rest.size:
+        entries, entry_ends = _enter(content, at[rest], ends[rest], 1)
+        keys, key_ends = _enter(content, entries, entry_ends, 1)
+        features, feature_ends = _enter(content, key_ends, entry_ends, 2)
+        for name, (begins, sizes) in zip(names, found, strict=True):
+            own = np.flatnonzero(_are(content, keys, key_ends, name.encode()) & (features < feature_ends))
+            lists, list_ends = _enter(content, features[own], feature_ends[own], kind)
+            full = np.flatnonzero(lists < list_ends)
+            values, value_ends = _enter(content, lists[full], list_ends[full], 1)
+            members = rest[own[full]]
+            begins[members], sizes[members] = values, value_ends - values
+        at[rest] = entry_ends
+        rest = rest[at[rest] < ends[rest]]
+    return content, found
+
+
+def _enter(
+    content: np.ndarray, at: np.ndarray, ends: np.ndarray, number: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Reads the header of a length-delimited field of each message; returns its first byte and its end."""
+    _check(bool((at < ends).all()) and bool((content[at] == (number << 3 | 2)).all()))
+    sizes, begins = _varints(content, at + 1)
+    field_ends = begins + sizes
+    _check(bool((field_ends <= ends).all()) and bool((sizes >= 0).all()))
+    return begins, field_ends
+
+
+def _varints(content: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Reads a varint at each place, int64; returns the numbers and the places behind them."""
+    first = content[at]
+    values, ends = (first & 0x7F).astype(np.int64), at + 1
+    more = np.flatnonzero(first >= LAST_BYTE)
+    for shift in range(7, 7 * VARINT_BYTES, 7):
+        if not more.size:
+            return values, ends
+        following = content[ends[more]]
+        values[more] |= (following & 0x7F).astype(np.int64) << shift
+        ends[more] += 1
+        more = more[following >= LAST_BYTE]
+    _check(not more.size)
+    return values, ends
+
+
+def _are(content: np.ndarray, begins: np.ndarray, ends: np.ndarray, name: bytes) -> np.ndarray:
+    """Returns for each key whether it is `name`, bool [n]."""
+    equal = ends - begins == len(name)
+    places = begins[equal, None] + np.arange(len(name))
+    equal[equal] = (content[places] == np.frombuffer(name, np.uint8)).all(axis=1)
+    return equal
+
+
+def _ranges(begins: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """Returns the places of `sizes` bytes from each of `begins` on, one after another."""
+    return np.repeat(begins - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
+
+
+def _check(valid: bool) -> None:
+    if not valid:
+        raise ValueError("not a tf.train.Example with lists of such values")
 
 
 class Block(NamedTuple):

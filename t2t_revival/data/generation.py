@@ -22,8 +22,9 @@ from pathlib import Path
 
 from t2t_revival.data.base_source import DEV, SPLITS, TRAIN
 from t2t_revival.data.config import DataSpec
-from t2t_revival.data.corpus_generation import CorpusGeneration, OnProgress
-from t2t_revival.data.generation_folder import (
+from t2t_revival.data.corpus_generation import (
+    CorpusGeneration,
+    OnProgress,
     created,
     generation_lock,
     other_data,
@@ -32,8 +33,7 @@ from t2t_revival.data.generation_folder import (
     remove_temporary,
 )
 from t2t_revival.data.metadata import Metadata, SplitCounts, metadata_path, unfinished_dir
-from t2t_revival.data.mixture import SUFFIXES, Corpus, Mixture
-from t2t_revival.data.tags import symbol
+from t2t_revival.data.mixture import SUFFIXES, Corpus, Mixture, symbol
 from t2t_revival.data.vocabulary import open_vocabulary
 from t2t_revival.data.vocabulary.extension import no_symbols
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary, as_piece

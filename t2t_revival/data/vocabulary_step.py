@@ -11,9 +11,7 @@ from t2t_revival.data.base_source import TRAIN, Row
 from t2t_revival.data.cleaning import passes_rules
 from t2t_revival.data.config import DataSpec
 from t2t_revival.data.corpus_generation import CorpusGeneration
-from t2t_revival.data.corpus_rows import CorpusRows
-from t2t_revival.data.mixture import Mixture
-from t2t_revival.data.tags import symbol
+from t2t_revival.data.mixture import CorpusRows, Mixture, symbol
 from t2t_revival.data.vocabulary import TextEncoder, copy_name, open_vocabulary
 from t2t_revival.data.vocabulary.extension import extend, no_symbols
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary, VocabularyTooLargeError

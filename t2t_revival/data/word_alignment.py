@@ -8,8 +8,12 @@ alignments, a link "1?2" or "1p2" is possible, where one with "-" is sure.
 from __future__ import annotations
 
 import re
+import tempfile
+import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from t2t_revival.data.vocabulary.spans import (
@@ -25,9 +29,13 @@ if TYPE_CHECKING:
     from t2t_revival.data.vocabulary import Vocabularies
     from t2t_revival.data.vocabulary.text_encoder import TextEncoder
 
+
 Link = tuple[int, int]  # source word, target word
 LINK = re.compile(r"(\d+)([-?p])(\d+)", re.ASCII)
 SURE = "-"
+NOT_INSTALLED = "word alignments need the package eflomal: pip install eflomal"
+SPACE = re.compile(r"\s")
+AROUND = [(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j]
 
 
 class Alignment(NamedTuple):
@@ -195,3 +203,92 @@ def token_links(
         for source in sources_of[word] or [len(ids[0])]:
             found += place, source
     return found
+
+
+def check_installed() -> None:
+    """Raises T2TError if eflomal is not installed."""
+    if find_spec("eflomal") is None:
+        raise T2TError(NOT_INSTALLED)
+
+
+def align_corpus(pairs: Iterable[tuple[str, str]], folder: Path) -> Iterator[str]:
+    """Yields the links that eflomal learns from the corpus itself; a pair with an empty side has none.
+
+    Reference: Östling and Tiedemann, 2016, "Efficient Word Alignment with Markov Chain Monte Carlo".
+
+    Args:
+        pairs: source and target texts. Case and the punctuation around words are not looked at.
+        folder: for temporary files.
+
+    Raises:
+        T2TError: eflomal is not installed, or fails.
+    """
+    try:
+        from eflomal import Aligner
+    except ImportError as error:
+        raise T2TError(NOT_INSTALLED) from error
+
+    with tempfile.TemporaryDirectory(dir=folder) as place:
+        names = [Path(place) / name for name in ("source", "target", "forward", "reverse")]
+        with names[0].open("w", encoding="utf-8") as source, names[1].open("w", encoding="utf-8") as target:
+            for pair in pairs:
+                for file, text in zip((source, target), pair, strict=True):
+                    file.write(" ".join(_bare(text[slice(*word)]) for word in split_words(text)) + "\n")
+        try:
+            with names[0].open(encoding="utf-8") as source, names[1].open(encoding="utf-8") as target:
+                links = {"links_filename_fwd": str(names[2]), "links_filename_rev": str(names[3])}
+                Aligner().align(source, target, **links, quiet=True)
+        except (OSError, RuntimeError) as error:
+            raise T2TError(f"eflomal cannot align the corpus: {error}") from error
+        with names[2].open() as forward, names[3].open() as reverse:
+            for lines in zip(forward, reverse, strict=True):
+                yield format_pharaoh(symmetrize(*(parse_pharaoh(line).sure for line in lines)))
+
+
+def symmetrize(forward: frozenset[Link], reverse: frozenset[Link]) -> frozenset[Link]:
+    """Combines the links of both directions: grow-diag-final-and (Koehn et al., 2005).
+
+    It begins with the links that both have, adds neighbours of links that one has and that align a word which
+    has no link yet, as long as there are any, and at last those of words without links on both sides.
+    """
+    links, union = set(forward & reverse), forward | reverse
+    sources, targets = {source for source, _ in links}, {target for _, target in links}
+
+    def add(link: Link) -> None:
+        links.add(link)
+        sources.add(link[0])
+        targets.add(link[1])
+
+    grown = True
+    while grown:
+        grown = False
+        for source, target in sorted(links):
+            for i, j in AROUND:
+                link = source + i, target + j
+                is_new = link in union and link not in links
+                if is_new and (link[0] not in sources or link[1] not in targets):
+                    add(link)
+                    grown = True
+    for direction in (forward, reverse):
+        for link in sorted(direction):
+            if link[0] not in sources and link[1] not in targets:
+                add(link)
+    return frozenset(links)
+
+
+def _bare(word: str) -> str:
+    """Returns a word in lower case, without the punctuation at its ends unless it has nothing else.
+
+    White space in it, at which eflomal would cut it, is a sign.
+    """
+    word = SPACE.sub("_", word)
+    start, end = 0, len(word)
+    while start < end and _is_mark(word[start]):
+        start += 1
+    while end > start and _is_mark(word[end - 1]):
+        end -= 1
+    return (word[start:end] or word).lower()
+
+
+def _is_mark(character: str) -> bool:
+    return unicodedata.category(character).startswith("P")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from t2t_revival.data.tags import symbol
+from t2t_revival.data.mixture import symbol
 from t2t_revival.data.vocabulary.sentencepiece import EOS, until_eos
 from t2t_revival.decoding.detailer import Detailer, Hypothesis
 from t2t_revival.decoding.minimum_bayes_risk import by_expected_utility

@@ -54,7 +54,7 @@ from t2t_revival.errors import LineError, T2TError
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.utils.blank import is_blank
 from t2t_revival.utils.files import path_of
-from t2t_revival.utils.forks import check_not_forked
+from t2t_revival.utils.processes import check_not_forked
 from t2t_revival.utils.texts import pairs_of, shown, texts_of
 
 if TYPE_CHECKING:

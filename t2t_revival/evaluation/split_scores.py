@@ -14,7 +14,7 @@ from keras import ops
 
 from t2t_revival.checkpoints.directory import restore_weights
 from t2t_revival.curve_files import Scores
-from t2t_revival.data.evaluation_batches import EvaluationBatch, evaluation_batches
+from t2t_revival.data.batching import EvaluationBatch, evaluation_batches
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.decoding.engine import EngineConfig
 from t2t_revival.decoding.options import JAX, DecodeHParams

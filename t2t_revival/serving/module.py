@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from t2t_revival.data.tags import symbol
+from t2t_revival.data.mixture import symbol
 from t2t_revival.decoding.beams import NEG_INF, Results, search_settings
 from t2t_revival.decoding.capabilities import SAVED_MODEL, check_held
 from t2t_revival.decoding.engine import Inputs, SearchSettings

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from t2t_revival.data.tags import tagged
+from t2t_revival.data.mixture import tagged
 from t2t_revival.decoding.options import GUARDS, DecodeHParams
 from t2t_revival.decoding.outputs import Translation
 from t2t_revival.decoding.paragraphs import halve, join_outputs, leading_tags, split

@@ -15,17 +15,15 @@ from t2t_revival.checkpoints import best
 from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.checkpoints.file import CorruptCheckpointError
 from t2t_revival.curve_files import Scores
-from t2t_revival.data.batching import TrainingBatches
-from t2t_revival.data.iterator_state import IteratorState
+from t2t_revival.data.batching import IteratorState, TrainingBatches
 from t2t_revival.data.records import SplitData
 from t2t_revival.data.vocabulary.splits import Splits
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.model_folder import ModelFolder
-from t2t_revival.training.compile import build_model, compile_model
 from t2t_revival.training.engines.engine import Engine, accumulation
 from t2t_revival.training.events import EARLY, NoteEvent, OnEvent, ignore_event
-from t2t_revival.training.model import TrainingTransformer
+from t2t_revival.training.model import TrainingTransformer, build_model, compile_model
 from t2t_revival.training.monitor import Evaluate, Monitor
 from t2t_revival.training.run_config import RunConfig
 from t2t_revival.training.state import DivergedError, Fingerprints, Progress, Seen, TrainingState

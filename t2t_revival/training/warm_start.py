@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from t2t_revival import registry
-from t2t_revival.checkpoints.adapters import is_adapter
 from t2t_revival.checkpoints.directory import (
     MODEL,
     Checkpoint,
@@ -19,6 +18,7 @@ from t2t_revival.checkpoints.directory import (
     ignored_checkpoint,
     load_weights,
 )
+from t2t_revival.checkpoints.file import is_adapter
 from t2t_revival.checkpoints.selection import select_checkpoint, taking_next
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.extension import extends

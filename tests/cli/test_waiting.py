@@ -6,7 +6,7 @@ import time
 import pytest
 
 from t2t_revival.cli.support import wait_flags
-from t2t_revival.utils.file_watcher import Clock
+from t2t_revival.cli.support.wait_flags import Clock
 from tests.support.processes import run_command
 
 SHORT = "--decode_hparams=beam_size=1,extra_length=1"

@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from t2t_revival import HParams, T2TError
-from t2t_revival.data.batching import ExampleCounts, IteratorState
-from t2t_revival.data.evaluation_batches import evaluation_batches
+from t2t_revival.data.batching import ExampleCounts, IteratorState, evaluation_batches
 from tests.support.copy_shards import split_of
 from tests.support.data_kinds import first_batches, open_batches, pairs_of, read_epochs
 from tests.support.shard_files import write_shards

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from t2t_revival import T2TError
-from t2t_revival.data.statistical_alignment import align_corpus, symmetrize
+from t2t_revival.data.word_alignment import align_corpus, symmetrize
 from tests.support.line_corpus import translation
 
 LINKS = st.frozensets(st.tuples(st.integers(0, 4), st.integers(0, 4)), max_size=8)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from t2t_revival.utils.file_watcher import Clock, stepfiles_iterator
+from t2t_revival.cli.support.wait_flags import Clock, stepfiles_iterator
 
 
 @dataclass(frozen=True)

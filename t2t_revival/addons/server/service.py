@@ -32,7 +32,7 @@ from t2t_revival.addons.server.translate import (
     translations,
 )
 from t2t_revival.addons.server.versions import ModelInfo, ModelsAnswer
-from t2t_revival.data.tags import tagged
+from t2t_revival.data.mixture import tagged
 from t2t_revival.decoding.paragraphs import Paragraph, halve, leading_tags, split
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.client import text_of

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
-from t2t_revival.data.tags import symbol
+from t2t_revival.data.mixture import symbol
 from t2t_revival.decoding.detailer import encode_pairs
 from t2t_revival.decoding.lexical_constraints import LineConstraints
 from t2t_revival.decoding.outputs import Translation

@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING
 
 import sentencepiece
 
-from t2t_revival.data.example_format import field, varint
+from t2t_revival.data.records import field, varint
 from t2t_revival.data.vocabulary.splits import Splits, merge_splits
 from t2t_revival.data.vocabulary.text_encoder import EOS, PAD, TextEncoder, until_eos
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.files import atomic_write
 
 if TYPE_CHECKING:
-    from t2t_revival.data.vocabulary.sentencepiece_graph import SentencePieceGraph
+    from t2t_revival.data.vocabulary.graphs import SentencePieceGraph
 
 UNK = 2
 FIRST_BYTE = "<0x00>"
@@ -148,7 +148,7 @@ class Vocabulary(TextEncoder):
 
     @cached_property
     def graph(self) -> SentencePieceGraph:
-        from t2t_revival.data.vocabulary.sentencepiece_graph import SentencePieceGraph
+        from t2t_revival.data.vocabulary.graphs import SentencePieceGraph
 
         return SentencePieceGraph(self.content, _ESCAPES)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from t2t_revival.data.tags import leading_tag
+from t2t_revival.data.mixture import leading_tag
 from t2t_revival.decoding.markup.plain import Plain, take_out
 from t2t_revival.decoding.markup.put_back import put_back
 from t2t_revival.decoding.outputs import Translation

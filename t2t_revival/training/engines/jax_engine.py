@@ -6,7 +6,9 @@ memory holds one state. Batches are split over all devices, weights copied to ea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
@@ -19,9 +21,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from t2t_revival.errors import T2TError
 from t2t_revival.training.engines.engine import Build, Engine, StepLogs, accumulation
 from t2t_revival.training.engines.jax_devices import LOST, device_memory, devices_of, join_processes
-from t2t_revival.training.engines.jax_loss import in_blocks
-from t2t_revival.training.engines.jax_update import OptimizerState, apply_gradients, first_state
-from t2t_revival.training.engines.prefetch import Prefetch
+from t2t_revival.training.engines.jax_update import OptimizerState, apply_gradients, first_state, in_blocks
 from t2t_revival.utils.keras_hooks import gradient_sums, release
 from t2t_revival.utils.sizes import readable_size
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from t2t_revival.hparams.hparams import HParams
     from t2t_revival.training.model import TrainingTransformer
     from t2t_revival.training.run_config import RunConfig
+
 
 AXIS = "batch"
 COMPILED = "compiled"  # folder in output_dir: compiled steps, which a training that resumes finds there
@@ -242,3 +243,27 @@ class JaxEngine(Engine):
 
 def _abstract(array: Any, sharding: NamedSharding) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(array.shape, array.dtype, sharding=sharding)
+
+
+class Prefetch:
+    """An iterator over `place(element)` of each element, which a thread computes in advance.
+
+    Args:
+        elements: endless.
+        place: called with each.
+        ahead: how many are made in advance.
+    """
+
+    def __init__(self, elements: Iterator[Any], place: Callable[[Any], Any], ahead: int) -> None:
+        self._thread = ThreadPoolExecutor(1, "batches")
+        self._make = lambda: place(next(elements))
+        self._ready = deque(self._thread.submit(self._make) for _ in range(ahead))
+
+    def __next__(self) -> Any:
+        """Returns the next one; raises the error that ended the elements."""
+        self._ready.append(self._thread.submit(self._make))
+        return self._ready.popleft().result()
+
+    def close(self) -> None:
+        """Ends the thread, and waits for it."""
+        self._thread.shutdown(cancel_futures=True)
