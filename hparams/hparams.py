@@ -10,6 +10,7 @@ import dataclasses
 import json
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from operator import ge, gt, lt
 from pathlib import Path
@@ -23,6 +24,13 @@ from t2t_revival.utils.texts import shown
 FILE_NAME = "hparams.json"
 T = TypeVar("T")
 EQUATION_3 = "constant*linear_warmup*rsqrt_decay*rsqrt_hidden_size"
+TRUTH = {"true": True, "1": True, "false": False, "0": False}
+PARSERS: dict[str, Callable[[str], Any]] = {
+    "bool": lambda text: TRUTH[text.lower()],
+    "int": int,
+    "float": float,
+    "str": str,
+}
 LAYER_SEQUENCES = {("none", "dan"): "post-norm", ("n", "da"): "pre-norm"}
 
 
@@ -214,7 +222,9 @@ class HParams:
     average_checkpoints: int = hparam(5, "number of last checkpoints to average", least=1)
 
     def __post_init__(self) -> None:
-        for fault in type_faults(self) or _value_faults(self) or _combination_faults(self):
+        values = ((name, about.fault(getattr(self, name))) for name, about in ABOUT.items())
+        faults = type_faults(self) or [name + fault for name, fault in values if fault]
+        for fault in faults or _combination_faults(self):
             raise T2TError(f"hparams: {fault}")
 
     @property
@@ -363,18 +373,12 @@ def parse_overrides(text: str, types: dict[str, Any]) -> dict[str, Any]:
             raise T2TError(did_you_mean(name, types, "hparam"))
         if name in values:
             raise T2TError(f"hparam {name!r} is given twice")
-        values[name] = _parse_value(name, value, str(types[name]))
+        kind = str(types[name])
+        try:
+            values[name] = PARSERS[kind](value)
+        except (ValueError, KeyError) as error:
+            raise T2TError(f"hparam {name}={value!r}: expected a value of type {kind}") from error
     return values
-
-
-def _parse_value(name: str, value: str, kind: str) -> Any:
-    truth = {"true": True, "1": True, "false": False, "0": False}
-    try:
-        if kind == "bool":
-            return truth[value.lower()]
-        return {"int": int, "float": float, "str": str}[kind](value)
-    except (ValueError, KeyError) as error:
-        raise T2TError(f"hparam {name}={value!r}: expected a value of type {kind}") from error
 
 
 def type_faults(settings: Any) -> list[str]:
@@ -394,11 +398,6 @@ def _is_of_type(value: object, kind: str) -> bool:
     if kind == "float":
         return isinstance(value, (int, float))
     return type(value).__name__ == kind
-
-
-def _value_faults(h: HParams) -> list[str]:
-    """Describes numbers outside of their ranges, and texts that are not among their choices."""
-    return [name + fault for name, about in ABOUT.items() if (fault := about.fault(getattr(h, name)))]
 
 
 def _combination_faults(h: HParams) -> list[str]:

@@ -94,10 +94,6 @@ def _add(table: dict, name: str, entry: Callable, kind: str) -> None:
     table[name] = entry
 
 
-def _package(entry: object) -> str:
-    return entry.__module__.partition(".")[0]
-
-
 def schedule_factors(schedule: str) -> list[ScheduleFactor]:
     """Returns the factors of a `learning_rate_schedule`, such as "constant*linear_warmup".
 
@@ -112,11 +108,7 @@ def schedule_factors(schedule: str) -> list[ScheduleFactor]:
 
 
 def optimizer(name: str) -> Optimizer:
-    """Returns the function of an optimizer.
-
-    Raises:
-        T2TError: it is unknown (names similar ones).
-    """
+    """Returns the function of an optimizer; raises T2TError if it is unknown (names similar ones)."""
     if name not in OPTIMIZERS:
         raise T2TError(unknown(name, OPTIMIZERS, "optimizer"))
     return OPTIMIZERS[name]
@@ -128,7 +120,7 @@ def unknown(name: str, table: Mapping[str, object], kind: str) -> str:
     if not PACKAGES:
         return f"{message} (one of your own needs --t2t_usr_dir)"
     tables = (PROBLEMS, HPARAMS, SCHEDULE_FACTORS, OPTIMIZERS)
-    registering = {_package(entry) for table in tables for entry in table.values()}
+    registering = {entry.__module__.partition(".")[0] for table in tables for entry in table.values()}
     if idle := [str(folder) for package, folder in PACKAGES.items() if package not in registering]:
         return f"{message} ({idle[0]} registers nothing: its __init__.py must import the modules that do)"
     return message

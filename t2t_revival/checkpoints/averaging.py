@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
 from t2t_revival.checkpoints import directory
@@ -67,8 +68,7 @@ def sliding_averages(
     count: int,
     folder: Path,
     on_damaged: Callable[[CorruptCheckpointError], None],
-    on_gap: Callable[[Checkpoint], None],
-    on_other_data: Callable[[Checkpoint, str, str], None] | None = None,
+    on_note: Callable[[str], None],
     mix_data: bool = False,
 ) -> Iterator[MovingAverage]:
     """Writes, for each checkpoint but the first `count` - 1, the average of it and the valid ones before it.
@@ -82,9 +82,8 @@ def sliding_averages(
         count: checkpoints of an average, at least 1.
         folder: of the averages.
         on_damaged: called with the error of each corrupt checkpoint.
-        on_gap: called with each checkpoint that has no average since one of its window was removed meanwhile.
-        on_other_data: called with each checkpoint that was trained on other data than the one before it, and
-            with the fingerprints of both, which are empty for a checkpoint that has none.
+        on_note: called with a line for people on each checkpoint that was trained on other data than the one
+            before it, or that has no average since one of its window was removed meanwhile.
         mix_data: whether an average may be of checkpoints that were trained on different data.
 
     Raises:
@@ -101,8 +100,10 @@ def sliding_averages(
         except CheckpointNotFoundError:
             continue
         if before not in (None, data):
-            if on_other_data:
-                on_other_data(checkpoint, before, data)
+            then = "averages mix them" if mix_data else "averages begin again here; --mix_data mixes them"
+            change = f"{_data_change(bool(before and data))} than the one before it"
+            data_of_both = f"{before or UNKNOWN} -> {data or UNKNOWN}"
+            on_note(f"warning: step {checkpoint.step} {change} ({data_of_both}): {then}")
             window = window if mix_data else []
         before, window = data, [*window, checkpoint][-count:]
         if len(window) < count:
@@ -110,7 +111,10 @@ def sliding_averages(
         try:
             average = _average(window, folder)
         except CheckpointNotFoundError:
-            on_gap(checkpoint)
+            on_note(
+                f"warning: step {checkpoint.step} has no average, since the training has removed one of its "
+                "checkpoints: give t2t-trainer a larger --keep_checkpoint_max"
+            )
             continue
         yield average
 
@@ -164,7 +168,7 @@ def average_latest(
     while True:
         listed = list_best(output_dir)[:count] if of_best else directory.list_checkpoints(output_dir)
         wanted = [checkpoint for checkpoint in listed if checkpoint.step >= min_steps]
-        valid = directory.latest_valid(wanted, count, on_damaged)
+        valid = directory.first_valid(sorted(wanted, reverse=True), count, on_damaged)[::-1]
         if not valid and of_best:
             raise T2TError(f"no best checkpoint in {output_dir}: {NONE_OF[BEST]}")
         if not valid:
@@ -181,7 +185,7 @@ def average_latest(
             on_note("the training has removed a checkpoint meanwhile: trying again")
 
 
-def data_change(known: bool) -> str:
+def _data_change(known: bool) -> str:
     """A predicate for messages on changed training data, which checkpoints on both sides name if `known`."""
     return "was trained on other data" if known else "may have been trained on other data"
 
@@ -190,7 +194,7 @@ def _select_by_data(
     valid: list[Checkpoint], mix_data: bool, on_note: Callable[[str], None]
 ) -> list[Checkpoint]:
     """The checkpoints of the newest's training data; with `mix_data` all of them."""
-    groups = directory.split_by_data(valid)
+    groups = [list(group) for _, group in groupby(valid, lambda checkpoint: trained_on(checkpoint.path))]
     data = trained_on(valid[-1].path)
     if len(groups) == 1:
         if not data and len(valid) > 1:
@@ -199,7 +203,7 @@ def _select_by_data(
     if mix_data:
         on_note(f"warning: this average mixes training data: {_describe(groups)}")
         return valid
-    change = data_change(all(trained_on(group[0].path) for group in groups))
+    change = _data_change(all(trained_on(group[0].path) for group in groups))
     on_note(
         f"left out, since step {valid[-1].step} {change} ({data or UNKNOWN}): {_describe(groups[:-1])}; "
         "--mix_data averages them too"

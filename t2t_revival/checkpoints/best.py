@@ -134,25 +134,20 @@ def _record(folder: Path) -> dict[str, Any]:
         return {}
     record = checked_json.load(path, AGAIN)
     values = record.get("values")
-    if not isinstance(record.get("score"), str) or not isinstance(values, dict) or not _are_scores(values):
+    are_numbers = isinstance(values, dict) and all(
+        step.isdecimal() and isinstance(value, int | float) for step, value in values.items()
+    )
+    if not (are_numbers and isinstance(record.get("score"), str)):
         raise T2TError(f"{path}: corrupt, not a score and its values by step; {AGAIN}")
     return record
 
 
-def _are_scores(scores: dict[str, Any]) -> bool:
-    return all(step.isdecimal() and isinstance(value, (int, float)) for step, value in scores.items())
-
-
-def _is_newer(copy: Path, path: Path) -> bool:
-    """Returns whether a copy, or the same file, has what the file has now."""
-    made, original = copy.stat(), path.stat()
-    return made.st_size == original.st_size and made.st_mtime_ns >= original.st_mtime_ns
-
-
 def _link(path: Path, kept: Path) -> None:
     """Makes `kept` the same file as `path`, or a copy of it, completely or not at all."""
-    if kept.exists() and _is_newer(kept, path):
-        return
+    if kept.exists():
+        old, new = kept.stat(), path.stat()
+        if old.st_size == new.st_size and old.st_mtime_ns >= new.st_mtime_ns:
+            return
     temporary = temporary_name(kept)
     temporary.unlink(missing_ok=True)
     try:

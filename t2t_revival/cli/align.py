@@ -28,7 +28,7 @@ from t2t_revival.cli.support.text_files import check_outputs, output_path, outpu
 from t2t_revival.data.word_alignment import (
     Alignment,
     Link,
-    check_links,
+    checked_lines,
     count_links,
     format_pharaoh,
     parse_pharaoh,
@@ -100,14 +100,7 @@ def _gold(path: str, pairs: Pairs) -> list[Alignment]:
     lines = read_lines(path, "gold")
     if len(lines) != len(pairs):
         raise T2TError(f"{path} has {len(lines)} lines for {len(pairs)} pairs: write one for each")
-    gold = []
-    for number, (line, pair) in enumerate(zip(lines, pairs, strict=True), start=1):
-        try:
-            gold.append(parse_pharaoh(line))
-            check_links(gold[-1].possible, *pair)
-        except T2TError as error:
-            raise T2TError(f"{path}, line {number}: {error}") from error
-    return gold
+    return [parse_pharaoh(line) for line in checked_lines(lines, pairs, path)]
 
 
 def _load(flags: AlignFlags, folder: ModelFolder, *, aligns: bool) -> Translator:

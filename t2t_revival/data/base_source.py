@@ -76,11 +76,7 @@ class Source(abc.ABC):
 
     @abc.abstractmethod
     def splits(self) -> tuple[str, ...]:
-        """Returns the existing splits.
-
-        Raises:
-            T2TError: the data cannot be found.
-        """
+        """Returns the existing splits; raises T2TError if the data cannot be found."""
 
     @abc.abstractmethod
     def count(self, split: str) -> int:

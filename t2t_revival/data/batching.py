@@ -286,7 +286,7 @@ class TrainingBatches:
         weights = parse_weights(records) if self._data.weighted else None
         alignments = parse_alignments(records) if self.aligned else None
         records.clear()
-        batches = self._make_batches(pairs, _generator(self._seed, epoch, chunk + 1))
+        batches = self._make_batches(pairs, np.random.default_rng([self._seed % 2**64, epoch, chunk + 1]))
         for batch in range(skip, len(batches)):
             following = (chunk, batch + 1) if batch + 1 < len(batches) else (chunk + 1, 0)
             members, bucket = batches[batch]
@@ -350,10 +350,6 @@ class _Batch(NamedTuple):
     counts: ExampleCounts
     weights: np.ndarray  # float32 [n] or [1]
     alignments: tuple[np.ndarray, ...]  # float32 [n, t, s], or none
-
-
-def _generator(seed: int, *stream: int) -> np.random.Generator:
-    return np.random.default_rng([seed % 2**64, *stream])
 
 
 def evaluation_batches(

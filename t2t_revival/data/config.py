@@ -62,13 +62,14 @@ class DataConfig:
     tmp_dir: Path | None = None
 
     def __post_init__(self) -> None:
-        if self.vocab_size and self.vocab_file and not self.update_vocab:
+        paths, size = _paths(self.vocab_file), self.vocab_size
+        if size and paths and not self.update_vocab:
+            raise T2TError(f"--vocab_size={size} and --vocab_file={_listed(paths)}: give one of them")
+        if size and not LEAST_SIZE <= size <= MOST:
             raise T2TError(
-                f"--vocab_size={self.vocab_size} and --vocab_file={_listed(_paths(self.vocab_file))}: give "
-                "one of them"
+                f"--vocab_size={size}: not a number of pieces from {LEAST_SIZE} (256 are bytes) to {MOST:,}, "
+                "such as 8000; 0 chooses by problem and corpus"
             )
-        _check_size(self.vocab_size)
-        paths = _paths(self.vocab_file)
         if paths:
             _check_files(paths, self.separate_vocabularies)
             object.__setattr__(self, "separate_vocabularies", len(paths) == 2)
@@ -162,15 +163,6 @@ class DataSpec:
     user_symbols: Callable[[Source], Sequence[str]] = lambda source: ()
     references: Callable[[Source, str], Iterable[str]] | None = None
     overwrite: bool = False
-
-
-def _check_size(given: object) -> None:
-    valid = isinstance(given, int) and not isinstance(given, bool)
-    if not valid or (given and not LEAST_SIZE <= given <= MOST):  # type: ignore[operator]
-        raise T2TError(
-            f"--vocab_size={given!r}: not a number of pieces from {LEAST_SIZE} (256 are bytes) to {MOST:,}, "
-            "such as 8000; 0 chooses by problem and corpus"
-        )
 
 
 def _paths(given: str | Path | Iterable[str | Path] | None) -> tuple[Path, ...]:

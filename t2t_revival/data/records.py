@@ -103,13 +103,8 @@ def write_shard(path: Path, examples: Sequence[bytes]) -> None:
     """Writes a shard of examples from `encode_example`, atomically; its temporary name is `.NAME.tmp`."""
     with atomic_write(path) as file:
         for example in examples:
-            file.write(framed(example))
-
-
-def framed(record: bytes) -> bytes:
-    """Returns a record as a TFRecord file has it, between its length and its checksums."""
-    length = LENGTH.pack(len(record))
-    return length + _check(length) + record + _check(record)
+            length = LENGTH.pack(len(example))
+            file.write(length + _check(length) + example + _check(example))
 
 
 def read_shard(path: Path, block: int) -> Iterator[list[bytes]]:

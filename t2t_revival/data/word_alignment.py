@@ -46,11 +46,7 @@ class Alignment(NamedTuple):
 
 
 def parse_pharaoh(line: str) -> Alignment:
-    """Parses the links of a pair.
-
-    Raises:
-        T2TError: something in the line is no link.
-    """
+    """Parses the links of a pair; raises T2TError if something in the line is no link."""
     sure, possible = set(), set()
     for text in line.split():
         match = LINK.fullmatch(text)
@@ -64,11 +60,7 @@ def parse_pharaoh(line: str) -> Alignment:
 
 
 def check_links(links: Iterable[Link], source: str, target: str) -> None:
-    """Checks that the texts have the words of all links.
-
-    Raises:
-        T2TError: one has not.
-    """
+    """Checks that the texts have the words of all links."""
     counts = len(split_words(source)), len(split_words(target))
     for link in links:
         for word, count, side in zip(link, counts, ("source", "target"), strict=True):

@@ -191,14 +191,13 @@ def _table_path(output_dir: Path, split: str) -> Path:
 
 def _read(path: Path) -> list[Evaluation]:
     """Reads the evaluations of a table, of all settings, in the order of the file."""
-    return CsvTable(path).parse(_evaluation)
 
+    def parse_row(cells: dict[str, str]) -> Evaluation:
+        step, checkpoint, weights, settings = (cells[label] for label in LABELS)
+        scores = {name: float(text) for name, text in cells.items() if name not in LABELS and text}
+        return Evaluation(int(step), checkpoint, weights, settings, scores)
 
-def _evaluation(cells: dict[str, str]) -> Evaluation:
-    """The evaluation in a row of the file."""
-    step, checkpoint, weights, settings = (cells[label] for label in LABELS)
-    scores = {name: float(text) for name, text in cells.items() if name not in LABELS and text}
-    return Evaluation(int(step), checkpoint, weights, settings, scores)
+    return CsvTable(path).parse(parse_row)
 
 
 def evaluation_settings(

@@ -81,11 +81,7 @@ class Curves:
                 events.close()
 
     def add(self, curve: str, step: int, seen: Seen, scores: dict[str, float]) -> None:
-        """Adds a point to the curve of each score.
-
-        Raises:
-            T2TError: it cannot be written.
-        """
+        """Adds a point to the curve of each score; raises T2TError if it cannot be written."""
         row = {
             "step": step,
             "target_tokens": seen.target_tokens,

@@ -45,18 +45,11 @@ def learning_rate(hparams: HParams, step: Any) -> Any:
     step = ops.cast(step, "float32")
     rate = ops.ones_like(step)
     for factor in registration.schedule_factors(hparams.learning_rate_schedule):
-        rate = rate * _number(factor, factor(step, hparams), step)
+        value = factor(step, hparams)
+        if value is None:
+            raise T2TError(f"schedule factor {factor.__name__!r} returns None, not a number: add a return")
+        rate = rate * ops.cast(value, "float32")
     return rate
-
-
-def _number(factor: registration.ScheduleFactor, value: Any, step: Any) -> Any:
-    """Casts the value of a factor to float32, and checks that it is a scalar or of the step's shape."""
-    if value is None:
-        raise T2TError(f"schedule factor {factor.__name__!r} returns None, not a number: add a return")
-    value = ops.cast(value, "float32")
-    if tuple(value.shape) not in ((), tuple(step.shape)):
-        raise T2TError(f"schedule factor {factor.__name__!r} returns a tensor of shape {tuple(value.shape)}")
-    return value
 
 
 @keras.saving.register_keras_serializable("t2t_revival")
@@ -160,16 +153,13 @@ class TrainingOptimizer(OwnUpdate):
     def update(self, gradients: Any, weights: Any) -> None:
         """Applies the gradients of a micro-batch to weights; Keras calls this."""
         if keras.backend.backend() == "tensorflow":
-            self._update_all_replicas(gradients, weights)
+            from t2t_revival.training.engines.tensorflow_update import apply_gradients
+
+            apply_gradients(self, gradients, weights)
         elif self.ema_decay or self.scales_loss:
             raise ValueError("ema_decay and scales_loss need the TensorFlow backend, or JaxEngine")
         else:
             super().update(gradients, weights)
-
-    def _update_all_replicas(self, gradients: Any, weights: Any) -> None:
-        from t2t_revival.training.engines.tensorflow_update import apply_gradients
-
-        apply_gradients(self, gradients, weights)
 
     @property
     def moving_averages(self) -> list[tuple[Any, Any]]:

@@ -249,11 +249,7 @@ def _load_latest(model: TrainingTransformer, output_dir: Path, on_event: OnEvent
 
 
 def _check_space(model: TrainingTransformer, output_dir: Path) -> None:
-    """Checks the disk: a checkpoint holds weights, moments and averages, and two are there at a time.
-
-    Raises:
-        T2TError: there is too little space.
-    """
+    """Checks the disk: a checkpoint holds weights, moments and averages, and two are there at a time."""
     optimizer = model.optimizer
     averages = [average for _, average in optimizer.moving_averages]
     needed = 2 * sum(4 * math.prod(v.shape) for v in [*model.weights, *optimizer.moments, *averages])

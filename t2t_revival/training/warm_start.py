@@ -146,14 +146,15 @@ class WarmStart:
             check_architecture(model, meta, path)
             assign(weights, arrays, MODEL, path)
             return notes
-        fitting = [weight for weight in weights if _fits(weight, arrays)]
+        shapes = {name.removeprefix(MODEL): array.shape for name, array in arrays.items()}
+        fitting = [weight for weight in weights if shapes.get(weight.path) == tuple(weight.shape)]
         if not fitting:
             raise T2TError(f"{path}: no weight fits this model")
         for weight in fitting:
             weight.assign(arrays[MODEL + weight.path])
         taken = {weight.path for weight in fitting}
         fresh = [weight.path for weight in weights if weight.path not in taken]
-        unused = [name for name in (key.removeprefix(MODEL) for key in arrays) if name not in taken]
+        unused = [name for name in shapes if name not in taken]
         return [
             *notes,
             f"{len(fitting)} of {len(weights)} weights taken",
@@ -169,11 +170,6 @@ class WarmStart:
         of_inputs = name.endswith("source_embedding/embeddings")
         rows = [array[parts].mean(axis=0) for parts in self.new_pieces[0 if of_inputs else -1]]
         return np.concatenate([array, rows]) if rows else array
-
-
-def _fits(weight: Any, arrays: dict[str, np.ndarray]) -> bool:
-    array = arrays.get(MODEL + weight.path)
-    return array is not None and tuple(array.shape) == tuple(weight.shape)
 
 
 def _list(what: str, names: list[str]) -> str:

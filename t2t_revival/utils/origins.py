@@ -39,15 +39,15 @@ class Origins:
         Raises:
             OSError: one cannot be read.
         """
-        return cls({str(path.absolute()): _state(path) for path in files if path.is_file()}, version)
+        states = {}
+        for path in filter(Path.is_file, files):
+            status = path.stat()
+            states[str(path.absolute())] = FileState(status.st_size, status.st_mtime_ns, checksum(path))
+        return cls(states, version)
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Origins:
-        """Converts from the JSON form of `dataclasses.asdict`.
-
-        Raises:
-            TypeError: it is another one.
-        """
+        """Converts from the JSON form of `dataclasses.asdict`; raises TypeError if it is another one."""
         files = {path: FileState(*map(int, state)) for path, state in fields["files"].items()}
         return cls(files, str(fields["version"]))
 
@@ -85,11 +85,6 @@ def checksum(path: Path) -> int:
         for chunk in iter(partial(file.read, CHUNK), b""):
             found = zlib.crc32(chunk, found)
     return found
-
-
-def _state(path: Path) -> FileState:
-    status = path.stat()
-    return FileState(status.st_size, status.st_mtime_ns, checksum(path))
 
 
 def _difference(path: Path, before: FileState) -> str:

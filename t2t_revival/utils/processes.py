@@ -117,9 +117,6 @@ def check_not_forked(owner: int) -> None:
 
     Args:
         owner: the number of that process.
-
-    Raises:
-        T2TError: this one was forked from it, and would hang.
     """
     if os.getpid() != owner:
         raise T2TError(f"the model was loaded before this process was forked, and would hang: {HINT}")

@@ -126,22 +126,14 @@ def is_broken_pipe(stream: TextIO | None) -> bool:
 
 
 def standard_input() -> TextIO:
-    """Returns stdin.
-
-    Raises:
-        T2TError: it is closed.
-    """
+    """Returns stdin; raises T2TError if it is closed."""
     if sys.stdin is None:
         raise T2TError("the standard input is closed: name a file, or give < /dev/null for an empty input")
     return sys.stdin
 
 
 def standard_output() -> TextIO:
-    """Returns stdout, for results.
-
-    Raises:
-        T2TError: it is closed.
-    """
+    """Returns stdout, for results; raises T2TError if it is closed."""
     if sys.stdout is None:
         raise T2TError("the standard output is closed: name a file for the outputs")
     return sys.stdout

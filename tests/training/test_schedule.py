@@ -112,19 +112,12 @@ def test_a_factor_of_ones_own_runs_in_a_graph(tmp_path: Path) -> None:
     np.testing.assert_allclose(got, [3, 3, 3, 3 * 0.5**0.5, 0], rtol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        (None, "schedule factor 'mine' returns None, not a number"),
-        (np.ones(3), r"schedule factor 'mine' returns a tensor of shape \(3,\)"),
-    ],
-)
-def test_a_factor_that_returns_no_number(value: object, message: str) -> None:
+def test_a_factor_that_returns_nothing() -> None:
     @registry.register_schedule_factor
-    def mine(step: object, hparams: HParams) -> object:
-        return value
+    def mine(step: object, hparams: HParams) -> None:
+        pass
 
-    with pytest.raises(T2TError, match=message):
+    with pytest.raises(T2TError, match="schedule factor 'mine' returns None, not a number"):
         Schedule(HParams(learning_rate_schedule="constant*mine"))
 
 

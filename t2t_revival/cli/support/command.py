@@ -60,9 +60,11 @@ class Parser(Generic[F]):
 
     def describe(self) -> str:
         """Describes the flags, one paragraph each, in two columns."""
-        heads = {
-            f"  --{'[no]' if flag.boolean else ''}{flag.name}": _explain(flag) for flag in self.definitions
-        }
+        heads = {}
+        for flag in self.definitions:
+            default = str(flag.default).lower() if flag.boolean else flag.default
+            shown = "" if default in (None, "") else f" (default: {default})"
+            heads[f"  --{'[no]' if flag.boolean else ''}{flag.name}"] = flag.help + shown
         column = max(map(len, heads)) + 2
         return "\n".join(
             textwrap.fill(
@@ -97,9 +99,10 @@ class Parser(Generic[F]):
                     faults.append(str(error))
             else:
                 unknown.append(name)
-        for name in self.table:
-            if fault := _path_fault(name, self.table[name].value):
-                faults.append(f"--{name}={fault}")
+        for name in filter(lambda name: name.endswith(PATH_FLAGS), self.table):
+            value = self.table[name].value
+            paths = value if isinstance(value, list) else str(value).split(",")
+            faults += [f"--{name}={fault}" for fault in map(url_fault, paths) if fault][:1]
         known = [flag.name for flag in self.definitions]
         explained = t2t_names.explain_flags(command, unknown, known)
         return explained + self._explain_problem() * bool(unknown) + faults
@@ -115,7 +118,11 @@ class Parser(Generic[F]):
                 values = {own: self._value(name) for name, own in names.items()}
                 default: Any = field.default
                 settings[field.name] = dataclasses.replace(default, **values)
-        given = {flag.name: self._value(flag.name) for flag in self.definitions if _is_given(flag)}
+        given = {
+            flag.name: self._value(flag.name)
+            for flag in self.definitions
+            if flag.present and not (flag.value in ("", []) and flag.value == flag.default)
+        }
         return self._kind(**settings, given=given)
 
     def _value(self, name: str) -> Any:
@@ -201,29 +208,10 @@ def _define(name: str, kind: Any, default: Any, about: About, table: absl.FlagVa
         makers[kind](name=name, default=default, help=about.help, flag_values=table)
 
 
-def _is_given(flag: absl.Flag) -> bool:
-    return bool(flag.present) and not (flag.value in ("", []) and flag.value == flag.default)
-
-
-def _explain(flag: absl.Flag) -> str:
-    if flag.default is None or flag.default == "":
-        return flag.help
-    default = str(flag.default).lower() if flag.boolean else flag.default
-    return f"{flag.help} (default: {default})"
-
-
 def _name(word: str) -> str:
     """Returns the name of the flag in a word; empty where the word is not a flag."""
     dashes = 2 if word.startswith("--") else 1
     return word[dashes:].partition("=")[0] if word.startswith("-") else ""
-
-
-def _path_fault(name: str, value: object) -> str | None:
-    """Describes the fault of a flag that is a path, or a list of paths; `None` if there is none."""
-    if not name.endswith(PATH_FLAGS):
-        return None
-    paths = value if isinstance(value, list) else str(value).split(",")
-    return next((fault for path in paths if (fault := url_fault(path))), None)
 
 
 @dataclass(frozen=True)
@@ -263,7 +251,9 @@ class Command(Generic[F]):
         """
         argv = sys.argv if argv is None else argv
         name = os.path.basename(argv[0]).removesuffix(".py")
-        _print_all_characters()
+        for stream in (sys.stdout, sys.stderr):
+            if isinstance(stream, io.TextIOWrapper):  # prints what the terminal's encoding lacks as \\xe4
+                stream.reconfigure(errors="backslashreplace")
         reserve_descriptors()
         os.environ.setdefault(native_log.LEVEL, native_log.DEFAULT_LEVEL)
         with tolerant() as out:
@@ -279,11 +269,7 @@ class Command(Generic[F]):
                 return _fail(name, f"cannot write {error.filename or 'a pipe'}: nobody reads it", EXIT_ERROR)
 
     def parse(self, argv: list[str]) -> F:
-        """Returns the flags of a command line, the program's name first.
-
-        Raises:
-            T2TError: it has faults.
-        """
+        """Returns the flags of a command line, the program's name first; raises T2TError if it has faults."""
         parser = Parser(self.flags)
         if faults := parser.parse(argv[0], argv[1:]):
             raise T2TError("; ".join(faults))
@@ -327,13 +313,6 @@ class Command(Generic[F]):
             return 0
         flags.check()
         return self.run(flags)
-
-
-def _print_all_characters() -> None:
-    """Prints characters that the terminal's encoding lacks as \\xe4 and the like, without a traceback."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
 
 
 def _fail(name: str, message: str, status: int) -> int:

@@ -311,11 +311,7 @@ class TrainingFlags(RunFlags):
         return any(part.strip() == AUTO_BATCH_SIZE for part in self.hparams.split(","))
 
     def check_metrics(self, problem: Problem) -> None:
-        """Checks the flags that name a metric.
-
-        Raises:
-            T2TError: it is none of the problem's, or is not measured.
-        """
+        """Checks the flags that name a metric."""
         for name, value in self.metrics.items():
             metric, names = metric_of(value), problem.eval_metrics()
             if metric.name == AUTO:

@@ -44,20 +44,14 @@ def token_spans(vocabulary: TextEncoder, ids: Sequence[int]) -> TokenSpans:
     """Returns the text of ids, without EOS, and their places in it."""
     text = vocabulary.decode(ids)
     pieces = [vocabulary.pieces[token] for token in ids]
-    ends = _ends_of_pieces(pieces, text)
-    if ends is None:
+    joined = "".join(pieces).replace(SPACE, " ")
+    if joined in (text, f" {text}"):  # SentencePiece's pieces in a row; the first may have a space before it
+        start = len(joined) - len(text)
+        ends = [max(end - start, 0) for end in accumulate(map(len, pieces))]
+    else:
         ends = [_common_length(vocabulary.decode(ids[: n + 1]), text) for n in range(len(ids))]
     bounds = [0, *accumulate(ends, max)]
     return TokenSpans(text, [Span(*pair) for pair in pairwise(bounds)], [piece == SPACE for piece in pieces])
-
-
-def _ends_of_pieces(pieces: Sequence[str], text: str) -> list[int] | None:
-    """Returns where each piece ends, if the text is SentencePiece's pieces in a row; else `None`."""
-    joined = "".join(pieces).replace(SPACE, " ")
-    start = len(joined) - len(text)  # of a text, whose first piece may have a space before it
-    if joined not in (text, f" {text}"):
-        return None
-    return [max(end - start, 0) for end in accumulate(map(len, pieces))]
 
 
 def words_of_tokens(tokens: TokenSpans, words: Sequence[Span]) -> list[int]:

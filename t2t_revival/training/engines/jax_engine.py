@@ -167,7 +167,11 @@ class JaxEngine(Engine):
         """Compiles the step of a batch of sentences of one length, without computing anything."""
         state = jax.eval_shape(self._first_state)
         shardings = self._shardings(state)
-        placed = jax.tree.map(_abstract, state, shardings)
+        placed = jax.tree.map(
+            lambda array, place: jax.ShapeDtypeStruct(array.shape, array.dtype, sharding=place),
+            state,
+            shardings,
+        )
         shapes = [((rows, length), "int32"), ((rows, length), "int32"), ((rows,), "float32")]
         if self._model.hparams.guided_alignment_weight:
             shapes.append(((rows, length, length), "float32"))
@@ -239,10 +243,6 @@ class JaxEngine(Engine):
         if not self.several:
             return jax.device_put(array, sharding)
         return jax.make_array_from_callback(array.shape, sharding, lambda index: array[index])
-
-
-def _abstract(array: Any, sharding: NamedSharding) -> jax.ShapeDtypeStruct:
-    return jax.ShapeDtypeStruct(array.shape, array.dtype, sharding=sharding)
 
 
 class Prefetch:

@@ -61,7 +61,8 @@ def _update_if_finite(
     # Reduced gradients are equal in all replicas, so those of the first one decide. A sum of squares is
     # finite only if every term is, and takes one pass over memory.
     local = [strategy.experimental_local_results(gradient)[0] for gradient in reduced]
-    is_finite = tf.math.is_finite(tf.add_n([tf.nn.l2_loss(_numbers(gradient)) for gradient in local]))
+    dense = [one.values if isinstance(one, tf.IndexedSlices) else one for one in local]  # rows of embeddings
+    is_finite = tf.math.is_finite(tf.add_n(list(map(tf.nn.l2_loss, dense))))
     count, micro_batches = micro_batch_count(optimizer).value, optimizer.micro_batches
     scale = [variable.value for variable in optimizer.scale_variables]
 
@@ -126,11 +127,6 @@ def _weight_update(optimizer: keras.optimizers.Optimizer, divisor: Any) -> Calla
 def _move(average: Any, weight: Any, share: Any) -> None:
     """Moves an average towards its weight."""
     average.assign_add(tf.cast(share, average.dtype) * (tf.convert_to_tensor(weight) - average))
-
-
-def _numbers(gradient: Any) -> Any:
-    """The numbers of a gradient, which for an embedding may be those of some rows."""
-    return gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
 
 
 def _value(weight: Any) -> Any:
