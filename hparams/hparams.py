@@ -7,7 +7,6 @@ Field names are T2T's; the defaults are the paper's base model (section 3, table
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import re
 from collections.abc import Callable
@@ -292,27 +291,13 @@ class HParams:
         registration.optimizer(changed.optimizer)
         return changed
 
-    def to_json(self) -> str:
-        """Returns all fields as JSON."""
-        return json.dumps(dataclasses.asdict(self), indent=2) + "\n"
-
     @classmethod
-    def from_json(cls, text: str, where: str = FILE_NAME) -> HParams:
-        """Parses JSON as written by `to_json`; missing fields have their defaults.
+    def from_values(cls, fields: dict[str, Any], where: str) -> HParams:
+        """Checks values of fields; missing ones have their defaults.
 
         Raises:
-            T2TError: `text` is not a JSON object, or a field is unknown or of the wrong type; names `where`.
+            T2TError: a field is unknown or of the wrong type; names `where`.
         """
-        try:
-            values = json.loads(text)
-        except ValueError as error:
-            raise T2TError(f"{where}: not JSON: {error}") from error
-        if not isinstance(values, dict):
-            raise T2TError(f"{where}: not a JSON object")
-        return cls._from_values(values, where)
-
-    @classmethod
-    def _from_values(cls, fields: dict[str, Any], where: str) -> HParams:
         types = {f.name: f.type for f in dataclasses.fields(cls)}
         for name, value in fields.items():
             if name not in types:
@@ -339,7 +324,7 @@ class HParams:
         path = folder / FILE_NAME
         if not path.exists():
             return None
-        return cls._from_values(checked_json.load(path, "put a copy of it back"), str(path))
+        return cls.from_values(checked_json.load(path, "put a copy of it back"), str(path))
 
 
 ABOUT: dict[str, About] = {field.name: field.metadata["about"] for field in dataclasses.fields(HParams)}

@@ -11,10 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from t2t_revival import registration
-from t2t_revival.data.config import DataConfig, DataSpec
+from t2t_revival.data.config import (
+    DataConfig,
+    DataSpec,
+    Metadata,
+    data_fingerprint,
+    metadata_path,
+    references_path,
+)
 from t2t_revival.data.corpus_generation import OnProgress, other_data
 from t2t_revival.data.generation import generate, not_mixed, summed
-from t2t_revival.data.metadata import Metadata, data_fingerprint, metadata_path, references_path
 from t2t_revival.data.mixture import SUFFIXES, Corpus, Mixture, is_mixture, parse
 from t2t_revival.data.records import CorpusShards, SplitData, checked_paths, remake
 from t2t_revival.data.sources import Source, source
@@ -148,10 +154,8 @@ class Problem:
                 "problem"
             )
         if not (self.source_lang and self.target_lang):
-            raise T2TError(
-                f"problem {self.name}: its class must set source_lang and target_lang, or override "
-                "make_source"
-            )
+            languages = "its class must set source_lang and target_lang, or override make_source"
+            raise T2TError(f"problem {self.name}: {languages}")
         return source(data_source, self.source_lang, self.target_lang, self.tfds_default, tmp_dir)
 
     def mixture(self, data_source: str) -> Mixture:
@@ -374,11 +378,7 @@ class Problem:
         return output
 
     def render(self, output: str, width: int) -> str:
-        """Formats a postprocessed output for display in `width` columns (`--pretty`).
-
-        Raises:
-            T2TError: the problem's outputs are plain text.
-        """
+        """Formats a postprocessed output for `--pretty`, in `width` columns; raises T2TError for text."""
         raise T2TError(f"--pretty is for trees, but the outputs of {self.name} are text")
 
 

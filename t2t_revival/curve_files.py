@@ -19,9 +19,8 @@ Scores = dict[str, float]  # by name, such as "bleu" or "loss/news"
 TRAIN, DEV = "train", "dev"
 DATA, DECODING = "data", "decoding"  # columns that hold fingerprints; all others hold numbers
 SMOOTHED = "smoothed_loss"  # column of train.csv
-STEEP = (
-    0.1  # nats: a fall of the loss over the checkpoints of an average, above which it is worse than the last
-)
+# Nats: a fall of the loss over the checkpoints of an average, above which it is worse than the last.
+STEEP = 0.1
 
 
 @dataclass(frozen=True)

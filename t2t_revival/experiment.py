@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from t2t_revival import curve_files
 from t2t_revival.checkpoints.directory import file_name
-from t2t_revival.data.metadata import dropped
+from t2t_revival.data.config import dropped
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import T2TError

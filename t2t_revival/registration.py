@@ -1,7 +1,7 @@
 """Tables of problems, hparams sets, optimizers and factors of the learning rate, and decorators to fill them.
 
 This module imports users' packages, and nothing of what is registered. `registry` looks names up, and offers
-the decorators to users.
+the decorators to users. They raise `T2TError` where another class or function has the name.
 """
 
 from __future__ import annotations
@@ -39,21 +39,13 @@ def snake_case(name: str) -> str:
 
 
 def register_problem(cls: ProblemType) -> ProblemType:
-    """Class decorator: registers a `Problem` under its class name in snake_case.
-
-    Raises:
-        T2TError: another class has this name.
-    """
+    """Class decorator: registers a `Problem` under its class name in snake_case."""
     _add(PROBLEMS, snake_case(cls.__name__), cls, "problem")
     return cls
 
 
 def register_hparams(function: HParamsFunction) -> HParamsFunction:
-    """Function decorator: registers a function that returns `HParams` under its name.
-
-    Raises:
-        T2TError: another function has this name.
-    """
+    """Function decorator: registers a function that returns `HParams` under its name."""
     _add(HPARAMS, function.__name__, function, "hparams set")
     return function
 
@@ -64,9 +56,6 @@ def register_schedule_factor(function: ScheduleFactor) -> ScheduleFactor:
     The function is called with the number of the update, a float32 tensor counted from 1, and the
     hyperparameters. It returns a number or a tensor of the step's shape, computed by `keras.ops`, so that it
     runs inside the training graph of any backend.
-
-    Raises:
-        T2TError: another function has this name.
     """
     _add(SCHEDULE_FACTORS, function.__name__, function, "schedule factor")
     return function
@@ -77,9 +66,6 @@ def register_optimizer(function: Optimizer) -> Optimizer:
 
     The function is called with the hyperparameters, and returns one of Keras's optimizers, or of that kind.
     The training sets its learning rate, and makes a `TrainingOptimizer` of it.
-
-    Raises:
-        T2TError: another function has this name.
     """
     _add(OPTIMIZERS, function.__name__, function, "optimizer")
     return function

@@ -8,18 +8,9 @@ from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
-from t2t_revival.checkpoints import directory
-from t2t_revival.checkpoints.best import list_best
+from t2t_revival.checkpoints import directory, file
 from t2t_revival.checkpoints.directory import ANOTHER, BEST, MIXED, Checkpoint, OnDamaged, write_average
-from t2t_revival.checkpoints.file import (
-    MODEL,
-    CheckpointNotFoundError,
-    CorruptCheckpointError,
-    trained_on,
-    verify,
-    written_at,
-)
-from t2t_revival.checkpoints.selection import NONE_OF
+from t2t_revival.checkpoints.selection import NONE_OF, list_best
 from t2t_revival.errors import T2TError
 
 UNKNOWN = "unknown"  # in messages, instead of a fingerprint of data
@@ -46,8 +37,8 @@ def check_averages(folder: Path, model_dir: Path, count: int, mix_data: bool = F
         )
     for checkpoint in directory.list_checkpoints(folder):
         try:
-            meta = verify(checkpoint.path, prefixes=())
-        except CorruptCheckpointError:  # is made again
+            meta = file.verify(checkpoint.path, prefixes=())
+        except file.CorruptCheckpointError:  # is made again
             continue
         averaged = meta.get("averaged")
         if averaged is None:
@@ -67,7 +58,7 @@ def sliding_averages(
     checkpoints: Iterable[Checkpoint],
     count: int,
     folder: Path,
-    on_damaged: Callable[[CorruptCheckpointError], None],
+    on_damaged: Callable[[file.CorruptCheckpointError], None],
     on_note: Callable[[str], None],
     mix_data: bool = False,
 ) -> Iterator[MovingAverage]:
@@ -93,11 +84,11 @@ def sliding_averages(
     before: str | None = None  # fingerprint of the training data of the checkpoint before
     for checkpoint in checkpoints:
         try:
-            data = verify(checkpoint.path, prefixes=(MODEL,)).get("data") or ""
-        except CorruptCheckpointError as error:
+            data = file.verify(checkpoint.path, prefixes=(file.MODEL,)).get("data") or ""
+        except file.CorruptCheckpointError as error:
             on_damaged(error)
             continue
-        except CheckpointNotFoundError:
+        except file.CheckpointNotFoundError:
             continue
         if before not in (None, data):
             then = "averages mix them" if mix_data else "averages begin again here; --mix_data mixes them"
@@ -110,7 +101,7 @@ def sliding_averages(
             continue
         try:
             average = _average(window, folder)
-        except CheckpointNotFoundError:
+        except file.CheckpointNotFoundError:
             on_note(
                 f"warning: step {checkpoint.step} has no average, since the training has removed one of its "
                 "checkpoints: give t2t-trainer a larger --keep_checkpoint_max"
@@ -121,7 +112,7 @@ def sliding_averages(
 
 def _average(window: list[Checkpoint], folder: Path) -> MovingAverage:
     newest = window[-1]
-    path, time = folder / newest.path.name, written_at(newest.path)
+    path, time = folder / newest.path.name, file.written_at(newest.path)
     if _is_average_of(window, path, time):
         return MovingAverage(newest.step, path, made=False)
     write_average(window, folder)
@@ -133,8 +124,8 @@ def _is_average_of(window: list[Checkpoint], path: Path, time: int) -> bool:
     if not path.exists() or path.stat().st_mtime_ns != time:
         return False
     try:
-        names = verify(path, prefixes=(MODEL,)).get("averaged")
-    except CorruptCheckpointError:
+        names = file.verify(path, prefixes=(file.MODEL,)).get("averaged")
+    except file.CorruptCheckpointError:
         return False
     return names == [member.path.name for member in window]
 
@@ -181,7 +172,7 @@ def average_latest(
             chosen = _select_by_data(valid, mix_data, on_note)
             path = write_average(chosen, (output_dir / BEST if of_best else output_dir) / directory.AVERAGED)
             return path, [checkpoint.step for checkpoint in chosen]
-        except CheckpointNotFoundError:
+        except file.CheckpointNotFoundError:
             on_note("the training has removed a checkpoint meanwhile: trying again")
 
 
@@ -194,8 +185,8 @@ def _select_by_data(
     valid: list[Checkpoint], mix_data: bool, on_note: Callable[[str], None]
 ) -> list[Checkpoint]:
     """The checkpoints of the newest's training data; with `mix_data` all of them."""
-    groups = [list(group) for _, group in groupby(valid, lambda checkpoint: trained_on(checkpoint.path))]
-    data = trained_on(valid[-1].path)
+    groups = [list(group) for _, group in groupby(valid, lambda checkpoint: file.trained_on(checkpoint.path))]
+    data = file.trained_on(valid[-1].path)
     if len(groups) == 1:
         if not data and len(valid) > 1:
             on_note("warning: these checkpoints do not name their training data: assumed to be the same")
@@ -203,7 +194,7 @@ def _select_by_data(
     if mix_data:
         on_note(f"warning: this average mixes training data: {_describe(groups)}")
         return valid
-    change = _data_change(all(trained_on(group[0].path) for group in groups))
+    change = _data_change(all(file.trained_on(group[0].path) for group in groups))
     on_note(
         f"left out, since step {valid[-1].step} {change} ({data or UNKNOWN}): {_describe(groups[:-1])}; "
         "--mix_data averages them too"
@@ -215,6 +206,6 @@ def _describe(groups: list[list[Checkpoint]]) -> str:
     """Steps and fingerprint of each group of checkpoints of the same training data."""
     return ", ".join(
         f"step{'s' if len(group) > 1 else ''} {', '.join(str(checkpoint.step) for checkpoint in group)} "
-        f"({trained_on(group[0].path) or UNKNOWN})"
+        f"({file.trained_on(group[0].path) or UNKNOWN})"
         for group in groups
     )

@@ -1,13 +1,22 @@
-"""Selection of the checkpoint that a model is used with."""
+"""Selection of the checkpoint that a model is used with; and the best of a training by a dev score.
+
+The best stay when newer ones take their place:
+
+best/model.ckpt-STEP.npz    hard links where the file system has them, which need no space, else copies
+best/best.json              score, values by step, and whether early stopping ended the training
+
+All functions raise `T2TError` where best.json is corrupt, or a file cannot be written.
+"""
 
 from __future__ import annotations
 
+import math
 import os
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from t2t_revival.checkpoints import best
 from t2t_revival.checkpoints.directory import (
     AVERAGED,
     BEST,
@@ -15,14 +24,16 @@ from t2t_revival.checkpoints.directory import (
     OnDamaged,
     file_name,
     first_valid,
+    in_folder,
     list_averaged,
     list_checkpoints,
     warn,
 )
 from t2t_revival.checkpoints.file import MODEL, CheckpointNotFoundError, verify
 from t2t_revival.errors import T2TError, similar
+from t2t_revival.metrics.metric import metric_of
 from t2t_revival.utils import checked_json
-from t2t_revival.utils.files import path_of, writing
+from t2t_revival.utils.files import atomic_write, path_of, temporary_name, writing
 
 T = TypeVar("T")
 NEWEST, AVERAGE = "newest", "average"
@@ -33,6 +44,120 @@ NONE_OF = {  # why a folder has no checkpoint of a name
     AVERAGE: "t2t-avg-all makes one",
 }
 WORSE = "worse.json"  # in the folder of averages: the steps of those that are no default
+FILE_NAME = "best.json"
+AGAIN = "remove it: t2t-trainer writes it again after its next evaluation"
+
+
+def list_best(output_dir: Path) -> list[Checkpoint]:
+    """The checkpoints that a training kept as its best, best first."""
+    folder = Path(output_dir) / BEST
+    found = {checkpoint.step: checkpoint for checkpoint in in_folder(folder, averaged=False)}
+    ranked = (int(step) for step in _record(folder).get("values", {}))
+    return [found[step] for step in ranked if step in found]
+
+
+def was_stopped_early(output_dir: Path) -> bool:
+    """Returns whether early stopping ended the training, so that its best checkpoint is the one to use."""
+    return bool(_record(Path(output_dir) / BEST).get("stopped_early"))
+
+
+def best_value(output_dir: Path) -> tuple[str, float, Path] | None:
+    """The score by which the best checkpoint was chosen, its value and the file; `None` without any."""
+    kept, record = list_best(output_dir), _record(Path(output_dir) / BEST)
+    if not kept:
+        return None
+    return record["score"], record["values"][str(kept[0].step)], kept[0].path
+
+
+def keep_best(output_dir: Path, scores: Mapping[int, float], score: str, count: int) -> int | None:
+    """Keeps the best of the checkpoints that still exist, and removes those that are no longer among them.
+
+    Of two with the same value the later one is better: it was trained for longer.
+
+    Args:
+        output_dir: of the training.
+        scores: of the evaluations that can be compared, by step.
+        score: such as "bleu".
+        count: checkpoints to keep.
+
+    Returns:
+        The step of the best; `None` if none is kept.
+    """
+    folder = output_dir / BEST
+    newest = {checkpoint.step for checkpoint in list_checkpoints(output_dir)}
+    held = {checkpoint.step for checkpoint in in_folder(folder, averaged=False)}
+    candidates = [step for step in sorted(newest | held) if math.isfinite(scores.get(step, math.nan))]
+    rank = metric_of(score).rank
+    kept = sorted(candidates, key=lambda step: (rank(scores[step]), -step))[:count]
+    if kept or held:
+        with writing(f"to {folder}", "make room, or give --keep_best=0"):
+            folder.mkdir(exist_ok=True)
+            for step in newest.intersection(kept):
+                _link(output_dir / file_name(step), folder / file_name(step))
+            record = {"score": score, "values": {str(step): scores[step] for step in kept}}
+            checked_json.save(folder / FILE_NAME, record)
+    for step in held.difference(kept):
+        (folder / file_name(step)).unlink(missing_ok=True)
+    return kept[0] if kept else None
+
+
+def set_aside(output_dir: Path, scores: Mapping[int, float]) -> Path | None:
+    """Renames the folder of the best where they were evaluated on other data, or in another way.
+
+    Args:
+        output_dir: of the training.
+        scores: of the evaluations that can be compared with the last, by step.
+
+    Returns:
+        The new folder, or `None` if the best can be compared.
+    """
+    folder, last = output_dir / BEST, max(scores)
+    steps = [kept.step for kept in in_folder(folder, averaged=False) if kept.step < last]
+    if not steps or not scores.keys().isdisjoint(steps):
+        return None
+    aside = output_dir / f"{BEST}.until-{max(steps)}"
+    with writing(f"to {aside}", "rename or remove it"):
+        return folder.rename(aside)
+
+
+def mark_stopped_early(output_dir: Path, stopped: bool = True) -> None:
+    """Makes the best checkpoint the one that commands use by default, or no longer."""
+    folder = output_dir / BEST
+    if was_stopped_early(output_dir) != stopped and list_best(output_dir):
+        with writing(f"to {folder}"):
+            checked_json.save(folder / FILE_NAME, {**_record(folder), "stopped_early": stopped})
+
+
+def _record(folder: Path) -> dict[str, Any]:
+    """Reads best.json; an empty object if there is none."""
+    path = folder / FILE_NAME
+    if not path.exists():
+        return {}
+    record = checked_json.load(path, AGAIN)
+    values = record.get("values")
+    are_numbers = isinstance(values, dict) and all(
+        step.isdecimal() and isinstance(value, int | float) for step, value in values.items()
+    )
+    if not (are_numbers and isinstance(record.get("score"), str)):
+        raise T2TError(f"{path}: corrupt, not a score and its values by step; {AGAIN}")
+    return record
+
+
+def _link(path: Path, kept: Path) -> None:
+    """Makes `kept` the same file as `path`, or a copy of it, completely or not at all."""
+    if kept.exists():
+        old, new = kept.stat(), path.stat()
+        if old.st_size == new.st_size and old.st_mtime_ns >= new.st_mtime_ns:
+            return
+    temporary = temporary_name(kept)
+    temporary.unlink(missing_ok=True)
+    try:
+        os.link(path, temporary)
+    except OSError:  # a file system without hard links
+        with atomic_write(kept) as file, path.open("rb") as whole:
+            shutil.copyfileobj(whole, file)
+    else:
+        temporary.replace(kept)
 
 
 def select_checkpoint(
@@ -59,7 +184,7 @@ def select_checkpoint(
         path = path_of(checkpoint, "checkpoint")
         if not path.is_dir():
             return _open(path, output_dir)
-        is_best = path.name == BEST and (path / best.FILE_NAME).exists()
+        is_best = path.name == BEST and (path / FILE_NAME).exists()
         output_dir, checkpoint = (path.parent, BEST) if is_best else (path, None)
     while True:
         listed = candidates(Path(output_dir), checkpoint)
@@ -98,7 +223,7 @@ def taking_next(
 def candidates(output_dir: Path, name: str | None) -> list[Checkpoint]:
     """The checkpoints of a name, the first choice first; `None` as in `select_checkpoint`."""
     if name == BEST:
-        return best.list_best(output_dir)
+        return list_best(output_dir)
     if name == AVERAGE:
         return list_averaged(output_dir)[::-1]
     if name == NEWEST:
@@ -107,8 +232,8 @@ def candidates(output_dir: Path, name: str | None) -> list[Checkpoint]:
     averages = [average for average in list_averaged(output_dir) if average.step not in worse]
     newest_first = sorted(list_checkpoints(output_dir) + averages, reverse=True)
     has_average = bool(newest_first) and newest_first[0].averaged
-    if not has_average and best.was_stopped_early(output_dir):
-        return [*best.list_best(output_dir), *newest_first]
+    if not has_average and was_stopped_early(output_dir):
+        return [*list_best(output_dir), *newest_first]
     return newest_first
 
 

@@ -22,7 +22,7 @@ from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.flags import flag
 from t2t_revival.cli.support.problem_flags import DATA_DIR, DataFlags
 from t2t_revival.data.cleaning import RULES
-from t2t_revival.data.metadata import Metadata, SplitCounts, cleaned_path
+from t2t_revival.data.config import Metadata, SplitCounts, cleaned_path
 from t2t_revival.data.workers import ShardRunner
 from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.problems.problem import TRAIN, Problem

@@ -28,21 +28,12 @@ from t2t_revival.addons.distillation.teacher_outputs import TeacherOutputs, read
 from t2t_revival.checkpoints.averaging import average_latest
 from t2t_revival.checkpoints.directory import list_averaged, list_checkpoints
 from t2t_revival.checkpoints.selection import taking_next
-from t2t_revival.cli.support import tensorflow_setup
+from t2t_revival.cli.support import run_flags, tensorflow_setup
 from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.engine_flags import Engine, engine_flags
 from t2t_revival.cli.support.flags import flag
 from t2t_revival.cli.support.messages import ProgressBar, say, warn_of_corruption
 from t2t_revival.cli.support.problem_flags import show_generation
-from t2t_revival.cli.support.run_flags import (
-    DECODE_HPARAMS,
-    NAMES,
-    ShardFlags,
-    TrainingFlags,
-    checkpoint_flag,
-    decode_options,
-    shards_flag,
-)
 from t2t_revival.cli.support.subcommand import run_command
 from t2t_revival.cli.support.text_files import STANDARD_STREAM, read_lines
 from t2t_revival.curve_files import DEV, has_point
@@ -65,16 +56,16 @@ DECODING = (
     "teacher_precision",
 )
 COMMON = ("t2t_usr_dir", "debug")
-TRAINING = ("hparams_set", "original_targets", *NAMES)
+TRAINING = ("hparams_set", "original_targets", *run_flags.NAMES)
 
 
 @dataclass(frozen=True)
-class DistillFlags(TrainingFlags, ShardFlags):
+class DistillFlags(run_flags.TrainingFlags, run_flags.ShardFlags):
     """The flags of t2t-distill."""
 
     exclusive = tuple(("worker_id", name) for name in TRAINING)
     needs = (("decode_shards", "worker_id"),)
-    decode_hparams: str = flag("", DECODE_HPARAMS)
+    decode_hparams: str = flag("", run_flags.DECODE_HPARAMS)
     engine: Engine = engine_flags("teacher_")
     teacher: tuple[str, ...] = flag(
         (),
@@ -98,8 +89,8 @@ class DistillFlags(TrainingFlags, ShardFlags):
         "Folder of the teacher's outputs and the student's data, which several students can share; by "
         "default OUTPUT_DIR/distilled.",
     )
-    checkpoint: str | None = checkpoint_flag("of the teacher, by default as t2t-decoder.")
-    decode_shards: int = shards_flag("Each writes the same files as a single one would.")
+    checkpoint: str | None = run_flags.checkpoint_flag("of the teacher, by default as t2t-decoder.")
+    decode_shards: int = run_flags.shards_flag("Each writes the same files as a single one would.")
 
     def repeated(self, names: Sequence[str]) -> dict[str, object]:
         """The flags among these that the command was called with, for another command."""
@@ -163,7 +154,7 @@ def _outputs(flags: DistillFlags, teachers: list[TrainedModel], run: Run) -> Tea
         Path(folder).expanduser(),
         teachers,
         data,
-        decode_options(flags.decode_hparams, run),
+        run_flags.decode_options(flags.decode_hparams, run),
         flags.nearest,
         monolingual,
         str(flags.engine),
@@ -207,7 +198,7 @@ def _train_student(flags: DistillFlags, teachers: list[TrainedModel], run: Run) 
     _make_data(flags, outputs, teachers[0].folder.vocabulary_files)
     if not has_point(output_dir, DEV, hparams.train_steps):
         places = {"problem": run.problem, "data_dir": data_dir, "output_dir": output_dir}
-        training = flags.repeated(("hparams_set", *NAMES, *COMMON))
+        training = flags.repeated(("hparams_set", *run_flags.NAMES, *COMMON))
         run_command("t2t-trainer", {**places, **training})
     if list_checkpoints(output_dir)[-1].step not in [average.step for average in list_averaged(output_dir)]:
         average_latest(output_dir, hparams.average_checkpoints, on_damaged=warn_of_corruption, on_note=say)

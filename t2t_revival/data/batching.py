@@ -13,21 +13,11 @@ from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from t2t_revival.data.examples import (
-    BLOCK,
-    Block,
-    Pairs,
-    Side,
-    alignment_shares,
-    parse,
-    parse_alignments,
-    parse_weights,
-    read_blocks,
-)
-from t2t_revival.data.mixing import Mixing, weights
+from t2t_revival.data import examples
+from t2t_revival.data.examples import Mixing, weights
 from t2t_revival.data.records import SplitData
 from t2t_revival.data.subword_dropout import pair_keys, sample
-from t2t_revival.data.vocabulary.splits import Splits
+from t2t_revival.data.vocabulary.text_encoder import Splits
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams.hparams import HParams
 
@@ -276,15 +266,15 @@ class TrainingBatches:
             skip = 0
 
     def _chunk_batches(
-        self, records: list[Block], epoch: int, chunk: int, skip: int
+        self, records: list[examples.Block], epoch: int, chunk: int, skip: int
     ) -> Iterator[tuple[IteratorState, _Batch]]:
         """Yields the batches of a chunk after the first `skip`; clears `records` to free memory early."""
-        pairs = parse(records, self._data.swapped)
+        pairs = examples.parse(records, self._data.swapped)
         if self._hparams.subword_dropout and self._splits:
             keys = pair_keys(records, self._shards, self._seed)
             pairs = sample(pairs, keys, self._splits, self._hparams)
-        weights = parse_weights(records) if self._data.weighted else None
-        alignments = parse_alignments(records) if self.aligned else None
+        weights = examples.parse_weights(records) if self._data.weighted else None
+        alignments = examples.parse_alignments(records) if self.aligned else None
         records.clear()
         batches = self._make_batches(pairs, np.random.default_rng([self._seed % 2**64, epoch, chunk + 1]))
         for batch in range(skip, len(batches)):
@@ -293,7 +283,9 @@ class TrainingBatches:
             state = IteratorState(epoch, *following, self._batching_key)
             yield state, self._assemble(pairs, weights, alignments, members, bucket)
 
-    def _make_batches(self, pairs: Pairs, generator: np.random.Generator) -> list[tuple[np.ndarray, int]]:
+    def _make_batches(
+        self, pairs: examples.Pairs, generator: np.random.Generator
+    ) -> list[tuple[np.ndarray, int]]:
         """Assigns a chunk's examples to batches of similar length.
 
         Returns:
@@ -319,9 +311,9 @@ class TrainingBatches:
 
     def _assemble(
         self,
-        pairs: Pairs,
+        pairs: examples.Pairs,
         weights: np.ndarray | None,
-        alignments: Side | None,
+        alignments: examples.Side | None,
         members: np.ndarray,
         bucket: int,
     ) -> _Batch:
@@ -334,7 +326,7 @@ class TrainingBatches:
         shares: tuple[np.ndarray, ...] = ()
         if alignments is not None:
             shape = (*targets.shape, inputs.shape[1])
-            shares = (alignment_shares(alignments, pairs, members, shape, self._data.swapped),)
+            shares = (examples.alignment_shares(alignments, pairs, members, shape, self._data.swapped),)
         return _Batch(
             inputs,
             targets,
@@ -370,8 +362,8 @@ def evaluation_batches(
     Raises:
         T2TError: a shard is missing or corrupt.
     """
-    blocks = [block for shard in sorted(data.paths) for block in read_blocks(shard, BLOCK)]
-    pairs = parse(blocks, data.swapped)
+    blocks = [block for shard in sorted(data.paths) for block in examples.read_blocks(shard, examples.BLOCK)]
+    pairs = examples.parse(blocks, data.swapped)
     source, target = pairs.inputs.lengths, pairs.targets.lengths
     longest = np.maximum(source, target)
     order = np.lexsort((source, target, longest))[::-1]

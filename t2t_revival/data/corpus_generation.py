@@ -24,9 +24,9 @@ from pathlib import Path
 
 from t2t_revival.data import cleaning
 from t2t_revival.data.base_source import DEV, SPLITS, TEST, TRAIN
-from t2t_revival.data.config import DataSpec
-from t2t_revival.data.metadata import (
+from t2t_revival.data.config import (
     REMEDY,
+    DataSpec,
     Metadata,
     SplitCounts,
     cleaned_path,

@@ -16,13 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from t2t_revival.data.vocabulary.spans import (
-    TokenSpans,
-    match_words,
-    split_words,
-    token_spans,
-    words_of_tokens,
-)
+from t2t_revival.data.vocabulary import spans
 from t2t_revival.errors import T2TError
 
 if TYPE_CHECKING:
@@ -61,7 +55,7 @@ def parse_pharaoh(line: str) -> Alignment:
 
 def check_links(links: Iterable[Link], source: str, target: str) -> None:
     """Checks that the texts have the words of all links."""
-    counts = len(split_words(source)), len(split_words(target))
+    counts = len(spans.split_words(source)), len(spans.split_words(target))
     for link in links:
         for word, count, side in zip(link, counts, ("source", "target"), strict=True):
             if word >= count:
@@ -145,17 +139,17 @@ def words_of(vocabulary: TextEncoder, ids: Sequence[int], text: str) -> list[int
         ids: of the text or of its beginning, without EOS.
         text: as people see it.
     """
-    return words_of_spans(token_spans(vocabulary, ids), text)
+    return words_of_spans(spans.token_spans(vocabulary, ids), text)
 
 
-def words_of_spans(tokens: TokenSpans, text: str) -> list[int]:
+def words_of_spans(tokens: spans.TokenSpans, text: str) -> list[int]:
     """Returns the number of the word of a text that each of its tokens is part of; empty without words."""
-    own = split_words(tokens.text)
+    own = spans.split_words(tokens.text)
     if not own:
         return []
-    theirs = [text[slice(*span)] for span in split_words(text)]
-    numbers = match_words([tokens.text[slice(*span)] for span in own], theirs)
-    return [numbers[word] for word in words_of_tokens(tokens, own)]
+    theirs = [text[slice(*span)] for span in spans.split_words(text)]
+    numbers = spans.match_words([tokens.text[slice(*span)] for span in own], theirs)
+    return [numbers[word] for word in spans.words_of_tokens(tokens, own)]
 
 
 def token_links(
@@ -225,7 +219,7 @@ def align_corpus(pairs: Iterable[tuple[str, str]], folder: Path) -> Iterator[str
         with names[0].open("w", encoding="utf-8") as source, names[1].open("w", encoding="utf-8") as target:
             for pair in pairs:
                 for file, text in zip((source, target), pair, strict=True):
-                    file.write(" ".join(_bare(text[slice(*word)]) for word in split_words(text)) + "\n")
+                    file.write(" ".join(_bare(text[slice(*word)]) for word in spans.split_words(text)) + "\n")
         try:
             with names[0].open(encoding="utf-8") as source, names[1].open(encoding="utf-8") as target:
                 links = {"links_filename_fwd": str(names[2]), "links_filename_rev": str(names[3])}

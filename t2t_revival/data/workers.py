@@ -28,7 +28,7 @@ from typing import Any
 from t2t_revival import registration
 from t2t_revival.data.base_source import TRAIN
 from t2t_revival.data.cleaning import has_empty_side
-from t2t_revival.data.metadata import SplitCounts
+from t2t_revival.data.config import SplitCounts
 from t2t_revival.data.mixture import CorpusRows
 from t2t_revival.data.records import encode_example, shard_name, write_shard
 from t2t_revival.data.vocabulary import Vocabularies

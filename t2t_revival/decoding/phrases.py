@@ -16,7 +16,8 @@ from itertools import combinations, product
 
 import numpy as np
 
-from t2t_revival.data.vocabulary.subwords import END, SubwordVocabulary, escape, is_alphanumeric, split_runs
+from t2t_revival.data.vocabulary.subword_format import END, escape, is_alphanumeric, split_runs
+from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 from t2t_revival.data.vocabulary.text_encoder import EOS, PAD, TextEncoder
 from t2t_revival.errors import T2TError
 

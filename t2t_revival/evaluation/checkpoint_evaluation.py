@@ -3,6 +3,8 @@
 output_dir/eval-SPLIT.csv                                  a row for each checkpoint
 output_dir/eval-SPLIT/STEP-WEIGHTS-SETTINGS.txt            the decoded outputs of a row, one a line, so that
                                                            rows can be compared sentence by sentence
+
+All functions raise `T2TError` where a file of scores is corrupt, or cannot be written.
 """
 
 from __future__ import annotations
@@ -18,10 +20,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from t2t_revival.checkpoints.best import best_value, list_best
 from t2t_revival.checkpoints.directory import AVERAGED, BEST, Checkpoint, list_averaged, list_checkpoints
 from t2t_revival.checkpoints.file import CheckpointNotFoundError, CorruptCheckpointError, fingerprint
-from t2t_revival.checkpoints.selection import NAMES, NEWEST, candidates, select_checkpoint
+from t2t_revival.checkpoints.selection import (
+    NAMES,
+    NEWEST,
+    best_value,
+    candidates,
+    list_best,
+    select_checkpoint,
+)
 from t2t_revival.curve_files import DEV, Scores, cell, read_curve
 from t2t_revival.decoding.outputs import to_bytes
 from t2t_revival.errors import T2TError
@@ -65,11 +73,7 @@ class Evaluation:
 
 
 def run_metric(output_dir: Path) -> str:
-    """Returns the score by which a training chose its best checkpoint, such as "bleu"; empty without any.
-
-    Raises:
-        T2TError: best.json is corrupt.
-    """
+    """Returns the score by which a training chose its best checkpoint, such as "bleu"; empty without any."""
     kept = best_value(output_dir)
     return kept[0] if kept else ""
 
@@ -78,9 +82,6 @@ def drawn_score(output_dir: Path, rows: Iterable[Mapping[str, float]]) -> str:
     """Returns the score of decoded outputs that pictures of a training show: its metric, or the main one.
 
     It is empty where no row has any.
-
-    Raises:
-        T2TError: best.json is corrupt.
     """
     measured = {name for row in rows for name in row}
     names = (run_metric(output_dir), main_score(measured))
@@ -92,9 +93,6 @@ def dev_score(output_dir: Path, path: Path) -> tuple[str, float] | None:
 
     Those of t2t-eval and t2t-avg-all are found by the weights, those of the training by the step, which an
     average does not have. Without a metric of the run it is the main one of the outputs, or the loss.
-
-    Raises:
-        T2TError: a file of scores is corrupt, or the checkpoint.
     """
     weights, folder = fingerprint(path), path.parent
     measured = [row.scores for row in _read(_table_path(output_dir, DEV)) if row.weights == weights]
@@ -140,11 +138,7 @@ class Evaluations:
     def add(
         self, step: int, path: Path, weights: str, scores: dict[str, float], outputs: Sequence[str] = ()
     ) -> Evaluation:
-        """Adds a row and its decoded outputs; a row of the same file with other weights is removed.
-
-        Raises:
-            T2TError: a file cannot be written.
-        """
+        """Adds a row and its decoded outputs; a row of the same file with other weights is removed."""
         added = Evaluation(step, self._name(path), weights, self._settings, scores)
         if outputs:
             file = self._outputs_path(added)
@@ -170,11 +164,7 @@ class Evaluations:
         return added
 
     def outputs(self, row: Evaluation) -> list[str] | None:
-        """The decoded outputs of a row; `None` if their file was removed.
-
-        Raises:
-            T2TError: the file is not UTF-8.
-        """
+        """The decoded outputs of a row; `None` if their file was removed."""
         path = self._outputs_path(row)
         return file_lines(path) if path.exists() else None
 

@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from t2t_revival.checkpoints import best
 from t2t_revival.checkpoints import directory as checkpoints
+from t2t_revival.checkpoints import selection
 from t2t_revival.curve_files import DEV, SMOOTHED, TRAIN, Scores, cell, comparable_rows, csv_path, drop_after
 from t2t_revival.errors import T2TError
 from t2t_revival.metrics.metric import main_score, metric_of
@@ -293,11 +293,11 @@ class Monitor:
         self._measured("best_metric", score)
         rows = comparable_rows(config.output_dir, DEV, score, self._labels[DEV])
         values = {int(row["step"]): row[score] for row in rows} | {step: float(cell(self.scores[score]))}
-        if aside := best.set_aside(config.output_dir, values):
+        if aside := selection.set_aside(config.output_dir, values):
             self._on_event(
                 NoteEvent(f"the best on other dev data, or decoded otherwise, are kept in {aside}")
             )
-        return best.keep_best(config.output_dir, values, score, config.keep_best) == step, score
+        return selection.keep_best(config.output_dir, values, score, config.keep_best) == step, score
 
     def _measured(self, flag: str, name: str) -> str:
         """Returns the name of a score, which must have been measured."""

@@ -8,6 +8,7 @@ Precision Training").
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -73,11 +74,11 @@ class Schedule(keras.optimizers.schedules.LearningRateSchedule):
         return learning_rate(self.hparams, ops.floor_divide(step, self.accumulate) + 1)
 
     def get_config(self) -> dict[str, Any]:
-        return {"hparams": self.hparams.to_json(), "accumulate": self.accumulate}
+        return {"hparams": dataclasses.asdict(self.hparams), "accumulate": self.accumulate}
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Schedule:
-        return cls(HParams.from_json(config["hparams"]), config["accumulate"])
+        return cls(HParams(**config["hparams"]), config["accumulate"])
 
 
 class LossScale(NamedTuple):

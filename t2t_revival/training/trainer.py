@@ -11,13 +11,13 @@ from pathlib import Path
 
 import numpy as np
 
-from t2t_revival.checkpoints import best
 from t2t_revival.checkpoints import directory as checkpoints
+from t2t_revival.checkpoints import selection
 from t2t_revival.checkpoints.file import CorruptCheckpointError
 from t2t_revival.curve_files import Scores
 from t2t_revival.data.batching import IteratorState, TrainingBatches
 from t2t_revival.data.records import SplitData
-from t2t_revival.data.vocabulary.splits import Splits
+from t2t_revival.data.vocabulary.text_encoder import Splits
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.model_folder import ModelFolder
@@ -28,7 +28,7 @@ from t2t_revival.training.monitor import Evaluate, Monitor
 from t2t_revival.training.run_config import RunConfig
 from t2t_revival.training.state import DivergedError, Fingerprints, Progress, Seen, TrainingState
 from t2t_revival.utils.keras_hooks import set_random_seed
-from t2t_revival.utils.sizes import readable_size
+from t2t_revival.utils.texts import readable_size
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ class Trainer:
                 self.on_event(NoteEvent(batches.note))
             config.output_dir.mkdir(parents=True, exist_ok=True)
             checkpoints.remove_unfinished(config.output_dir)
-            best.mark_stopped_early(config.output_dir, stopped=False)
+            selection.mark_stopped_early(config.output_dir, stopped=False)
         scale = model.optimizer.loss_scale
         progress = Progress(
             replace(start, data=train),
@@ -156,7 +156,7 @@ class Trainer:
         with monitor.watch():
             self._train(progress, monitor, scores_first)
         if engine.chief and monitor.stopped_by == EARLY:
-            best.mark_stopped_early(config.output_dir)
+            selection.mark_stopped_early(config.output_dir)
         return Result(
             progress.step,
             monitor.stopped_by,

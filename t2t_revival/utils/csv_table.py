@@ -1,4 +1,4 @@
-"""CSV files with a header line, of scores and other measurements."""
+"""CSV files with a header line, of scores and other measurements; writing raises `OSError`."""
 
 from __future__ import annotations
 
@@ -40,9 +40,6 @@ class CsvTable:
         """Replaces the file at once. Rows may lack columns, or have more, which are not written.
 
         Without `columns` the file has those of all rows, in the order in which they appear.
-
-        Raises:
-            OSError: it cannot be written.
         """
         rows = list(rows)
         names = list(columns or dict.fromkeys(name for row in rows for name in row if name))
@@ -54,11 +51,7 @@ class CsvTable:
             file.write(text.getvalue().encode())
 
     def append(self, row: Mapping[str, Any]) -> None:
-        """Appends a row; if it has columns that the file lacks, the file is replaced.
-
-        Raises:
-            OSError: it cannot be written.
-        """
+        """Appends a row; if it has columns that the file lacks, the file is replaced."""
         rows = self.rows()
         columns = [name for name in rows[0] if name] if rows else []
         if not rows or not row.keys() <= set(columns):

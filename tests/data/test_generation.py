@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from t2t_revival import T2TError
-from t2t_revival.data.metadata import dropped
+from t2t_revival.data.config import dropped
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from tests.support.data_kinds import write_lines
 from tests.support.line_corpus import sentences, translation, write_corpus

@@ -15,7 +15,7 @@ from t2t_revival.cli.support import tensorflow_setup
 from t2t_revival.cli.support.command import HELP_WIDTH
 from t2t_revival.cli.support.flags import Flags, flag, group
 from t2t_revival.cli.support.messages import ProgressBar
-from t2t_revival.data.metadata import Metadata, unfinished_dir
+from t2t_revival.data.config import Metadata, unfinished_dir
 from t2t_revival.data.mixture import is_mixture
 from t2t_revival.data.workers import ShardRunner
 from t2t_revival.errors import T2TError

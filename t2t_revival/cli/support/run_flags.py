@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from t2t_revival import registry, t2t_names
-from t2t_revival.checkpoints.best import list_best
 from t2t_revival.checkpoints.directory import list_averaged, list_checkpoints
-from t2t_revival.checkpoints.selection import taking_next
+from t2t_revival.checkpoints.selection import list_best, taking_next
 from t2t_revival.cli.support.flags import Flags, Names, flag, group
 from t2t_revival.cli.support.messages import say, warn_of_corruption
 from t2t_revival.cli.support.problem_flags import ProblemFlags

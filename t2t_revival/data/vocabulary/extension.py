@@ -10,12 +10,8 @@ from itertools import pairwise
 from pathlib import Path
 
 from t2t_revival.data.vocabulary.sentencepiece import SPACE_MARK, Vocabulary, as_piece
-from t2t_revival.data.vocabulary.subwords import (
-    SubwordVocabulary,
-    frequent_subtokens,
-    split_runs,
-    subtoken_lines,
-)
+from t2t_revival.data.vocabulary.subword_format import split_runs, subtoken_lines
+from t2t_revival.data.vocabulary.subwords import SubwordVocabulary, frequent_subtokens
 from t2t_revival.data.vocabulary.text_encoder import TextEncoder
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.files import atomic_write

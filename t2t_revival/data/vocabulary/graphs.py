@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from t2t_revival.data.vocabulary.subwords import (
+from t2t_revival.data.vocabulary.subword_format import (
     END,
     ESCAPE_CHARACTERS,
     REPLACEMENT,

@@ -19,8 +19,7 @@ from typing import TYPE_CHECKING
 import sentencepiece
 
 from t2t_revival.data.records import field, varint
-from t2t_revival.data.vocabulary.splits import Splits, merge_splits
-from t2t_revival.data.vocabulary.text_encoder import EOS, PAD, TextEncoder, until_eos
+from t2t_revival.data.vocabulary.text_encoder import EOS, PAD, Splits, TextEncoder, merge_splits, until_eos
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.files import atomic_write
 

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from t2t_revival import T2TError
-from t2t_revival.data.vocabulary.subwords import SubwordVocabulary, alphanumeric_bounds, is_alphanumeric
+from t2t_revival.data.vocabulary.subword_format import alphanumeric_bounds, is_alphanumeric
+from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 
 T2T = Path(__file__).parents[4] / "shared" / "data" / "t2t_reference"
 KNOWN = "the dogs_\\u;0123456789,üé \u00a0日\n"
