@@ -257,11 +257,10 @@ class Problem:
         has_default = self.default_source and (self.default_source != "wmt14" or self.tfds_default)
         config = self.config
         if not config.data_source:
-            config = config.replace(data_source=source or ("" if has_default else "FOLDER"))
+            config = dataclasses.replace(config, data_source=source or ("" if has_default else "FOLDER"))
         if vocab_file:
-            config = config.replace(
-                vocab_size=0, vocab_file=vocab_file, update_vocab=False, separate_vocabularies=None
-            )
+            config = dataclasses.replace(config, vocab_size=0, vocab_file=(), update_vocab=False)
+            config = dataclasses.replace(config, vocab_file=tuple(vocab_file), separate_vocabularies=None)
         return CommandLine("t2t-datagen", problem=self.name, data_dir=data_dir, **config.flags())
 
     def has_data(self, data_dir: str | Path) -> bool:
@@ -479,7 +478,7 @@ class Data:
             if source.endswith(SUFFIXES) and not Path(source).expanduser().exists():
                 return [f"{source} is not here: whether its corpora have changed cannot be checked"]
             listed = copy.copy(problem)
-            listed.config = problem.config.replace(data_source=source)
+            listed.config = dataclasses.replace(problem.config, data_source=source)
             if not listed.has_data(self.folder):
                 raise T2TError(
                     f"{source} has changed since {self.metadata.name} in {self.folder} was made of it: to "

@@ -17,6 +17,7 @@ HEAVY = {  # slow to import, or optional
         "datasets",
         "fastapi",
         "grpc",
+        "requests",
         "huggingface_hub",
         "jax",
         "sentencex",

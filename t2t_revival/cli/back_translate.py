@@ -111,7 +111,11 @@ def _corpus(flags: BackTranslateFlags, trained: ModelFolder) -> BackTranslation:
     if folder.resolve() == trained.path.resolve():
         raise T2TError(f"--corpus_dir={folder} is the model's own folder: give another")
     problem = registry.problem(trained.run.problem)
-    options, noise = _options(flags, trained.run), _noise(flags)
+    options = _options(flags, trained.run)
+    try:
+        noise = WordNoise.parse(flags.noise) if flags.method == NOISED else None
+    except T2TError as error:
+        raise T2TError(f"--noise: {error}") from error
     model = TrainedModel.select(trained, flags.checkpoint, warn_of_corruption)
     say(f"reading {', '.join(flags.mono)}")
     try:
@@ -130,15 +134,6 @@ def _options(flags: BackTranslateFlags, run: Run) -> DecodeHParams:
     if options.samples and not samples:
         raise T2TError(f"decode_hparams: sampling_method=random is for --method={SAMPLING}; leave it out")
     return options
-
-
-def _noise(flags: BackTranslateFlags) -> WordNoise | None:
-    if flags.method != NOISED:
-        return None
-    try:
-        return WordNoise.parse(flags.noise)
-    except T2TError as error:
-        raise T2TError(f"--noise: {error}") from error
 
 
 def _next(flags: BackTranslateFlags, corpus: BackTranslation) -> CommandLine:

@@ -32,7 +32,7 @@ from t2t_revival.cli.support.text_files import STANDARD_STREAM, name_of
 from t2t_revival.errors import T2TError, did_you_mean
 from t2t_revival.evaluation import translation_scores as scoring
 from t2t_revival.metrics import bleu as metrics
-from t2t_revival.utils.bleu_tokenizers import DEFAULT, primary_code
+from t2t_revival.metrics.bleu import DEFAULT, primary_code
 
 FORM = "one a line, plain or .gz; - is the standard input."
 

@@ -102,7 +102,15 @@ def _distill(flags: DistillFlags) -> None:
     _check_flags(flags)
 
     def decode_or_train() -> None:
-        teachers, run = _teachers(flags)
+        flags.import_usr_dir()
+        folders = [flags.refuse_t2t(Path(name).expanduser(), "teacher") for name in flags.teacher]
+        teachers = open_models(folders, "teacher", flags.checkpoint, warn_of_corruption)
+        run = teachers[0].folder.run
+        if flags.problem not in (None, run.problem):
+            raise T2TError(
+                f"--problem={flags.problem}: the teacher in {folders[0]} is a model of {run.problem}; omit "
+                "the flag"
+            )
         of_problem = replace(flags, problem=run.problem)
         if "worker_id" in flags.given:
             _decode(of_problem, _outputs(of_problem, teachers, run))
@@ -122,20 +130,6 @@ def _check_flags(flags: DistillFlags) -> None:
         raise T2TError("--distilled_dir=DIR is missing: the folder of all workers' outputs")
     if flags.config.strategy == "multi_worker":
         raise T2TError("--strategy=multi_worker: a student is trained on one machine; leave it out")
-
-
-def _teachers(flags: DistillFlags) -> tuple[list[TrainedModel], Run]:
-    """Returns the teachers, and the run of the first, with which `--problem` must agree."""
-    flags.import_usr_dir()
-    folders = [flags.refuse_t2t(Path(name).expanduser(), "teacher") for name in flags.teacher]
-    teachers = open_models(folders, "teacher", flags.checkpoint, warn_of_corruption)
-    run = teachers[0].folder.run
-    if flags.problem not in (None, run.problem):
-        raise T2TError(
-            f"--problem={flags.problem}: the teacher in {folders[0]} is a model of {run.problem}; omit the "
-            "flag"
-        )
-    return teachers, run
 
 
 def _outputs(flags: DistillFlags, teachers: list[TrainedModel], run: Run) -> TeacherOutputs:
@@ -195,7 +189,12 @@ def _train_student(flags: DistillFlags, teachers: list[TrainedModel], run: Run) 
     if not outputs.are_complete():
         given = flags.repeated((*DECODING, *COMMON))
         run_command("t2t-distill", {**given, "distilled_dir": outputs.folder, "worker_id": 0})
-    _make_data(flags, outputs, teachers[0].folder.vocabulary_files)
+    with ProgressBar("pairs") as bar:
+        progress, vocabularies = partial(show_generation, bar), teachers[0].folder.vocabulary_files
+        counts = make_student_data(outputs, flags.original_targets, vocabularies, progress)
+    say(f"{counts['pairs']:,} training pairs of {counts['sources']:,} sources in {data_dir}")
+    if empty := counts["empty_outputs"]:
+        say(f"{empty:,} outputs of the teacher are empty and left out")
     if not has_point(output_dir, DEV, hparams.train_steps):
         places = {"problem": run.problem, "data_dir": data_dir, "output_dir": output_dir}
         training = flags.repeated(("hparams_set", *run_flags.NAMES, *COMMON))
@@ -204,17 +203,6 @@ def _train_student(flags: DistillFlags, teachers: list[TrainedModel], run: Run) 
         average_latest(output_dir, hparams.average_checkpoints, on_damaged=warn_of_corruption, on_note=say)
     _compare(flags, outputs, TrainedModel.select(ModelFolder(output_dir), None, warn_of_corruption))
     print(f"next: {CommandLine('t2t-decoder', output_dir=output_dir, t2t_usr_dir=flags.t2t_usr_dir)}")
-
-
-def _make_data(flags: DistillFlags, outputs: TeacherOutputs, vocabularies: list[Path]) -> None:
-    """Makes the student's data, unless that is done, and reports the numbers of its pairs."""
-    with ProgressBar("pairs") as bar:
-        progress = partial(show_generation, bar)
-        counts = make_student_data(outputs, flags.original_targets, vocabularies, progress)
-    data_dir = student_data_dir(outputs, flags.original_targets)
-    say(f"{counts['pairs']:,} training pairs of {counts['sources']:,} sources in {data_dir}")
-    if empty := counts["empty_outputs"]:
-        say(f"{empty:,} outputs of the teacher are empty and left out")
 
 
 def _compare(flags: DistillFlags, outputs: TeacherOutputs, student: TrainedModel) -> None:

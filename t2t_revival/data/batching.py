@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from t2t_revival.data import examples
-from t2t_revival.data.examples import Mixing, weights
+from t2t_revival.data.examples import Mixing
 from t2t_revival.data.records import SplitData
 from t2t_revival.data.subword_dropout import pair_keys, sample
 from t2t_revival.data.vocabulary.text_encoder import Splits
@@ -178,7 +178,8 @@ class TrainingBatches:
         self._accumulate = accumulate
         self._seed = seed
         self._pad_to_bucket = pad_to_bucket
-        mixture = weights(data.corpora)
+        named = (corpus for corpus in data.corpora if corpus.name)
+        mixture = ",".join(f"{corpus.name}:{corpus.weight:.15g}" for corpus in named)
         self._batching_key = (
             f"seed={seed} shards={len(self._shards)} chunk={chunk} replicas={replicas} "
             f"batch_size={hparams.batch_size} max_length={hparams.max_length} "
@@ -273,8 +274,9 @@ class TrainingBatches:
         if self._hparams.subword_dropout and self._splits:
             keys = pair_keys(records, self._shards, self._seed)
             pairs = sample(pairs, keys, self._splits, self._hparams)
-        weights = examples.parse_weights(records) if self._data.weighted else None
-        alignments = examples.parse_alignments(records) if self.aligned else None
+        serialised = [record for block in records for record in block.records]
+        weights = examples.floats(serialised, "weight", 1.0) if self._data.weighted else None
+        alignments = examples.int_lists(serialised, "alignment")[0] if self.aligned else None
         records.clear()
         batches = self._make_batches(pairs, np.random.default_rng([self._seed % 2**64, epoch, chunk + 1]))
         for batch in range(skip, len(batches)):

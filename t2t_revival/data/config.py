@@ -297,10 +297,6 @@ class DataConfig:
         if self.tmp_dir is not None:
             object.__setattr__(self, "tmp_dir", path_of(self.tmp_dir, "tmp_dir"))
 
-    def replace(self, **changes: Any) -> DataConfig:
-        """Returns a config with some fields changed."""
-        return dataclasses.replace(self, **changes)
-
     def flags(self) -> dict[str, Any]:
         """The flags of t2t-datagen that make such data; a vocabulary says itself whether it is one of two."""
         flags = {name: getattr(self, name) or None for name in SETTINGS if name != "tmp_dir"}

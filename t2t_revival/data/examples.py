@@ -231,16 +231,6 @@ def parse(blocks: list[Block], swapped: bool = False) -> Pairs:
     return Pairs(targets, inputs) if swapped else Pairs(inputs, targets)
 
 
-def parse_weights(blocks: list[Block]) -> np.ndarray:
-    """Returns the weights of the n examples of some blocks, float32 [n]; those without one have 1."""
-    return np.concatenate([floats(block.records, "weight", 1.0) for block in blocks])
-
-
-def parse_alignments(blocks: list[Block]) -> Side:
-    """Returns the word alignments of the examples of some blocks; see `token_links`; empty without one."""
-    return Side.joined(int_lists(block.records, "alignment")[0] for block in blocks)
-
-
 def alignment_shares(
     alignments: Side, pairs: Pairs, members: np.ndarray, shape: tuple[int, int, int], swapped: bool
 ) -> np.ndarray:
@@ -312,11 +302,6 @@ def dataset(data: SplitData) -> tf.data.Dataset:
 
     records = tf.data.TFRecordDataset([*map(str, data.paths)], buffer_size=READ_BUFFER)
     return records.map(ids, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
-
-
-def weights(corpora: Sequence[CorpusShards]) -> str:
-    """Returns names and weights of a mixture's corpora, "NAME:WEIGHT,NAME:WEIGHT"; "" for one source."""
-    return ",".join(f"{corpus.name}:{corpus.weight:.15g}" for corpus in corpora if corpus.name)
 
 
 class Mixing:

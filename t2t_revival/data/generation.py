@@ -17,7 +17,7 @@ from __future__ import annotations
 import dataclasses
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
@@ -248,7 +248,15 @@ def generate(
         names = dict.fromkeys([spec.name, *(corpus.files_name(spec.name) for corpus in mixture.corpora)])
         plans = {name: plan for name in names if (plan := read_plan(name, data_dir))}
         if plans:
-            spec = as_before(spec, next(iter(plans.values())))
+            before, config = next(iter(plans.values())), spec.config
+            separate = config.separate_vocabularies
+            config = dataclasses.replace(  # as the data was made, where it says nothing else
+                config,
+                data_source=config.data_source or before.source,
+                clean=before.clean if config.clean is None else config.clean,
+                separate_vocabularies=len(before.vocabularies) > 1 if separate is None else separate,
+            )
+            spec = dataclasses.replace(spec, config=config)
         corpora = [
             CorpusGeneration(
                 spec, corpus, plans.get(corpus.files_name(spec.name)), data_dir, tmp_dir, progress
@@ -258,7 +266,11 @@ def generate(
         if plans:
             plans = _checked_or_removed(spec, mixture, corpora, plans, data_dir)
         if missing := [corpus for corpus in corpora if not corpus.is_complete()]:
-            with generation_lock(data_dir), _cleaned_after_failure(missing, mixture, work_dir):
+            with generation_lock(data_dir), ExitStack() as after_failure:
+                if not mixture.is_single:  # whose folder has no plan
+                    after_failure.callback(shutil.rmtree, work_dir, ignore_errors=True)
+                for corpus in missing:
+                    after_failure.callback(corpus.clean_unless_begun)
                 progress("reading", 0, 0)
                 remove_temporary(data_dir, spec.name)
                 for corpus in missing:
@@ -276,6 +288,7 @@ def generate(
                         progress(f"corpus {corpus.corpus.name}: {corpus.source_name}", 0, 0)
                     corpus.make(vocabularies, shard_runner)
                 shutil.rmtree(work_dir, ignore_errors=True)
+                after_failure.pop_all()
         if mixture.is_single:
             return corpora[0].plan
         made = {corpus.corpus.name: corpus.plan for corpus in corpora}
@@ -310,18 +323,6 @@ def _default_source(spec: DataSpec, data_dir: Path) -> str:
             f"--problem={foreign[0].name}, or {asked} to make data of {spec.name} beside it"
         )
     return spec.default_source
-
-
-def as_before(spec: DataSpec, plan: Metadata) -> DataSpec:
-    """Returns the spec of data that is made as other was, where it says nothing else."""
-    config = spec.config
-    separate = config.separate_vocabularies
-    config = config.replace(
-        data_source=config.data_source or plan.source,
-        clean=plan.clean if config.clean is None else config.clean,
-        separate_vocabularies=len(plan.vocabularies) > 1 if separate is None else separate,
-    )
-    return dataclasses.replace(spec, config=config)
 
 
 def _checked_or_removed(
@@ -396,21 +397,6 @@ def not_mixed(metadata: Metadata, data_dir: Path) -> T2TError:
         f"{data_dir} holds {metadata.name} made from {metadata.source}, which is no mixture: give another "
         "--data_dir"
     )
-
-
-@contextmanager
-def _cleaned_after_failure(
-    corpora: Iterable[CorpusGeneration], mixture: Mixture, work_dir: Path
-) -> Iterator[None]:
-    """Removes what is not data after a failure."""
-    try:
-        yield
-    except BaseException:
-        for corpus in corpora:
-            corpus.clean_unless_begun()
-        if not mixture.is_single:  # whose folder has no plan
-            shutil.rmtree(work_dir, ignore_errors=True)
-        raise
 
 
 def _vocabularies(step: VocabularyStep, made: Metadata | None) -> list[Path]:

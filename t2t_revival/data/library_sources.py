@@ -4,20 +4,16 @@ from __future__ import annotations
 
 import abc
 import os
-import ssl
 import textwrap
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cached_property
-from http.client import HTTPException
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any
-from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
-from urllib.request import Request, build_opener
 
 from t2t_revival.data.base_source import SPLITS, Source, choices_for, folder_files
 from t2t_revival.errors import T2TError
@@ -317,14 +313,14 @@ def silent_hosts(urls: Iterable[str], seconds: float = SECONDS) -> list[str]:
 
 
 def _answers(host: str, seconds: float) -> bool:
+    import requests
+
     try:
-        build_opener().open(Request(host, method="HEAD"), timeout=seconds).close()
-    except HTTPError:
+        requests.head(host, timeout=seconds)
+    except requests.exceptions.SSLError:
         return True
-    except URLError as error:
-        return not isinstance(error.reason, OSError) or isinstance(error.reason, ssl.SSLError)
-    except OSError:
+    except (requests.ConnectionError, requests.Timeout):
         return False
-    except (HTTPException, ValueError):
+    except requests.RequestException:  # another scheme
         return True
     return True

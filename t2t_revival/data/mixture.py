@@ -174,17 +174,16 @@ def parse(data_source: str) -> Mixture:
     try:
         if data_source.endswith(SUFFIXES):
             return _load(path)
-        return Mixture(tuple(_parse_part(part.strip()) for part in data_source.split(",")))
+        corpora = []
+        for part in map(str.strip, data_source.split(",")):
+            match = PART.fullmatch(part)
+            if not match or not match[2]:
+                raise T2TError(f"{part!r} is not NAME=SOURCE:WEIGHT; several corpora are listed as {FORM}")
+            name, source, weight = match.groups()
+            corpora.append(Corpus(name or _name_of(source), source, float(weight) if weight else None))
+        return Mixture(tuple(corpora))
     except T2TError as error:
         raise T2TError(f"--data_source={data_source}: {error}") from error
-
-
-def _parse_part(part: str) -> Corpus:
-    match = PART.fullmatch(part)
-    if not match or not match[2]:
-        raise T2TError(f"{part!r} is not NAME=SOURCE:WEIGHT; several corpora are listed as {FORM}")
-    name, source, weight = match.groups()
-    return Corpus(name or _name_of(source), source, None if weight is None else float(weight))
 
 
 def _name_of(source: str) -> str:

@@ -10,14 +10,16 @@ from __future__ import annotations
 import re
 import tempfile
 import unicodedata
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from importlib.util import find_spec
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from t2t_revival.data.vocabulary import spans
 from t2t_revival.errors import T2TError
+from t2t_revival.utils.blank import is_blank
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary import Vocabularies
@@ -28,8 +30,91 @@ Link = tuple[int, int]  # source word, target word
 LINK = re.compile(r"(\d+)([-?p])(\d+)", re.ASCII)
 SURE = "-"
 NOT_INSTALLED = "word alignments need the package eflomal: pip install eflomal"
-SPACE = re.compile(r"\s")
+WHITE_SPACE = re.compile(r"\s")
 AROUND = [(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j]
+SPACE = "\u2581"  # SentencePiece's piece of a space alone
+WORD = re.compile(r"[^ \t]+")  # as aligners in C++ read files: a no-break space is part of a word
+
+
+class Span(NamedTuple):
+    """A part of a text by its first character and the one after its last."""
+
+    start: int
+    end: int
+
+
+class TokenSpans(NamedTuple):
+    """The text of some tokens, and where it has each of them.
+
+    Attributes:
+        text: of all tokens.
+        spans: of each token, one after the other; white space belongs to them, and one that has no text of
+            its own, such as the first byte of a character, is empty.
+        opens_word: of each token, whether it is the mark of a space before the next word.
+    """
+
+    text: str
+    spans: list[Span]
+    opens_word: list[bool]
+
+
+def token_spans(vocabulary: TextEncoder, ids: Sequence[int]) -> TokenSpans:
+    """Returns the text of ids, without EOS, and their places in it."""
+    text = vocabulary.decode(ids)
+    pieces = [vocabulary.pieces[token] for token in ids]
+    joined = "".join(pieces).replace(SPACE, " ")
+    if joined in (text, f" {text}"):  # SentencePiece's pieces in a row; the first may have a space before it
+        start = len(joined) - len(text)
+        ends = [max(end - start, 0) for end in accumulate(map(len, pieces))]
+    else:
+        ends = [_common_length(vocabulary.decode(ids[: n + 1]), text) for n in range(len(ids))]
+    bounds = [0, *accumulate(ends, max)]
+    return TokenSpans(text, [Span(*pair) for pair in pairwise(bounds)], [piece == SPACE for piece in pieces])
+
+
+def words_of_tokens(tokens: TokenSpans, words: Sequence[Span]) -> list[int]:
+    """Returns the number of the word that each token is part of; there is at least one word.
+
+    A token belongs to the word in which its text ends; one without text of its own to the word before, or,
+    as SentencePiece's mark of a space, to the next.
+    """
+    ends = [word.end for word in words]
+    last = [
+        span.end if opens else len(tokens.text[: span.end].rstrip(" \t")) - 1
+        for span, opens in zip(tokens.spans, tokens.opens_word, strict=True)
+    ]
+    found = [min(bisect_right(ends, max(character, 0)), len(words) - 1) for character in last]
+    return [*accumulate(found, max)]
+
+
+def split_words(text: str) -> list[Span]:
+    """Returns what stands between spaces and tabs, which are the borders of words everywhere."""
+    return [Span(*match.span()) for match in WORD.finditer(text)]
+
+
+def match_words(words: Sequence[str], others: Sequence[str]) -> list[int]:
+    """Returns for each of `words` the number of the one of `others` that it is, or is part of.
+
+    Both are words of one text, which a vocabulary has normalised on one side: characters may have changed,
+    and white space may have come or gone.
+    """
+    sizes, lengths = list(map(_normal_length, words)), list(map(_normal_length, others))
+    if list(map(bool, sizes)) == list(map(bool, lengths)):  # none has vanished
+        return list(range(len(words)))
+    ends = list(accumulate(lengths))
+    middles = [end - size / 2 for end, size in zip(accumulate(sizes), sizes, strict=True)]
+    return [min(bisect_right(ends, middle), max(len(others) - 1, 0)) for middle in middles]
+
+
+def _normal_length(word: str) -> int:
+    """Returns the number of visible characters of a normalised word."""
+    return sum(not is_blank(character) for character in unicodedata.normalize("NFKC", word))
+
+
+def _common_length(one: str, other: str) -> int:
+    """Returns the number of characters in which two texts begin alike."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((place for place, (a, b) in pairs if a != b), min(len(one), len(other)))
 
 
 class Alignment(NamedTuple):
@@ -55,7 +140,7 @@ def parse_pharaoh(line: str) -> Alignment:
 
 def check_links(links: Iterable[Link], source: str, target: str) -> None:
     """Checks that the texts have the words of all links."""
-    counts = len(spans.split_words(source)), len(spans.split_words(target))
+    counts = len(split_words(source)), len(split_words(target))
     for link in links:
         for word, count, side in zip(link, counts, ("source", "target"), strict=True):
             if word >= count:
@@ -139,17 +224,17 @@ def words_of(vocabulary: TextEncoder, ids: Sequence[int], text: str) -> list[int
         ids: of the text or of its beginning, without EOS.
         text: as people see it.
     """
-    return words_of_spans(spans.token_spans(vocabulary, ids), text)
+    return words_of_spans(token_spans(vocabulary, ids), text)
 
 
-def words_of_spans(tokens: spans.TokenSpans, text: str) -> list[int]:
+def words_of_spans(tokens: TokenSpans, text: str) -> list[int]:
     """Returns the number of the word of a text that each of its tokens is part of; empty without words."""
-    own = spans.split_words(tokens.text)
+    own = split_words(tokens.text)
     if not own:
         return []
-    theirs = [text[slice(*span)] for span in spans.split_words(text)]
-    numbers = spans.match_words([tokens.text[slice(*span)] for span in own], theirs)
-    return [numbers[word] for word in spans.words_of_tokens(tokens, own)]
+    theirs = [text[slice(*span)] for span in split_words(text)]
+    numbers = match_words([tokens.text[slice(*span)] for span in own], theirs)
+    return [numbers[word] for word in words_of_tokens(tokens, own)]
 
 
 def token_links(
@@ -219,7 +304,7 @@ def align_corpus(pairs: Iterable[tuple[str, str]], folder: Path) -> Iterator[str
         with names[0].open("w", encoding="utf-8") as source, names[1].open("w", encoding="utf-8") as target:
             for pair in pairs:
                 for file, text in zip((source, target), pair, strict=True):
-                    file.write(" ".join(_bare(text[slice(*word)]) for word in spans.split_words(text)) + "\n")
+                    file.write(" ".join(_bare(text[slice(*word)]) for word in split_words(text)) + "\n")
         try:
             with names[0].open(encoding="utf-8") as source, names[1].open(encoding="utf-8") as target:
                 links = {"links_filename_fwd": str(names[2]), "links_filename_rev": str(names[3])}
@@ -267,7 +352,7 @@ def _bare(word: str) -> str:
 
     White space in it, at which eflomal would cut it, is a sign.
     """
-    word = SPACE.sub("_", word)
+    word = WHITE_SPACE.sub("_", word)
     start, end = 0, len(word)
     while start < end and _is_mark(word[start]):
         start += 1

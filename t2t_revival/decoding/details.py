@@ -7,8 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from t2t_revival.data.vocabulary.spans import Span, split_words
-from t2t_revival.data.word_alignment import Link
+from t2t_revival.data.word_alignment import Link, Span, split_words
 
 EOS_NAME = "<EOS>"
 NO_WORD = -1  # of the end

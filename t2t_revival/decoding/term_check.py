@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from t2t_revival.data.mixture import symbol
-from t2t_revival.data.vocabulary.spans import match_words, split_words
+from t2t_revival.data.word_alignment import match_words, split_words
 from t2t_revival.decoding.lexical_constraints import LineConstraints, Term, count, occurrences, united
 from t2t_revival.decoding.outputs import Translation
 from t2t_revival.decoding.preprocessor import LINE_ENDS

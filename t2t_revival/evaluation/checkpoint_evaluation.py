@@ -30,13 +30,12 @@ from t2t_revival.checkpoints.selection import (
     list_best,
     select_checkpoint,
 )
-from t2t_revival.curve_files import DEV, Scores, cell, read_curve
+from t2t_revival.curve_files import DEV, CsvTable, Scores, cell, read_curve
 from t2t_revival.decoding.outputs import to_bytes
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.decoded import main_metric, tokenizer_setting
 from t2t_revival.metrics.metric import LOSS, main_score, metric_of
 from t2t_revival.model_folder import ModelFolder
-from t2t_revival.utils.csv_table import CsvTable
 from t2t_revival.utils.files import atomic_write, file_lines, writing
 
 if TYPE_CHECKING:

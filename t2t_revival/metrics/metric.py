@@ -9,8 +9,7 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
-from t2t_revival.metrics.bleu import CorpusScore, chrf_score, sacrebleu_score
-from t2t_revival.utils.bleu_tokenizers import bleu_metric
+from t2t_revival.metrics.bleu import CorpusScore, bleu_metric, chrf_score, sacrebleu_score
 from t2t_revival.utils.texts import texts_of
 
 TEXT, TREES = "text", "trees"

@@ -128,7 +128,14 @@ def score(gold: Tree | None, predicted: Tree | None) -> BracketCounts:
     if predicted is None and positions[-1]:
         return BracketCounts(errors=1, words=len(words), missed=len(_brackets(gold, positions)))
     if predicted is not None:
-        _check_words([word for word, _ in words], [word for word, _ in _words(predicted)])
+        theirs = _words(predicted)
+        for number, ((word, _), (other, _)) in enumerate(zip(words, theirs, strict=False), start=1):
+            if word != other:
+                raise T2TError(
+                    f"word {number} is {word!r} in the gold tree but {other!r} in the predicted tree"
+                )
+        if len(words) != len(theirs):
+            raise T2TError(f"the gold tree has {len(words)} words but the predicted tree has {len(theirs)}")
     if predicted is None or not positions[-1]:
         return BracketCounts(skipped=1, words=len(words))
     gold_brackets, predicted_brackets = _brackets(gold, positions), _brackets(predicted, positions)
@@ -199,14 +206,6 @@ def _of_length(counts: Iterable[BracketCounts], least: int = 0, most: int | None
 def _words(tree: Tree) -> list[tuple[str, str]]:
     """Words and their tags, without traces, which predicted trees lack."""
     return [(word, tag) for word, tag in tree.pos() if tag != EMPTY]
-
-
-def _check_words(gold: list[str], predicted: list[str]) -> None:
-    for number, (ours, theirs) in enumerate(zip(gold, predicted, strict=False), start=1):
-        if ours != theirs:
-            raise T2TError(f"word {number} is {ours!r} in the gold tree but {theirs!r} in the predicted tree")
-    if len(gold) != len(predicted):
-        raise T2TError(f"the gold tree has {len(gold)} words but the predicted tree has {len(predicted)}")
 
 
 def _brackets(tree: Tree, positions: Sequence[int]) -> list[Bracket]:

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from t2t_revival.data.mixture import tagged
-from t2t_revival.data.vocabulary.spans import SPACE, Span, TokenSpans
-from t2t_revival.data.word_alignment import Link, words_of_spans
+from t2t_revival.data.word_alignment import SPACE, Link, Span, TokenSpans, words_of_spans
 from t2t_revival.decoding.alignment_heads import AlignmentHeads
 from t2t_revival.decoding.details import EOS_NAME, Details, Scored, make_details
 from t2t_revival.decoding.paragraphs import leading_tags

@@ -21,7 +21,17 @@ import numpy as np
 
 from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.checkpoints import selection
-from t2t_revival.curve_files import DEV, SMOOTHED, TRAIN, Scores, cell, comparable_rows, csv_path, drop_after
+from t2t_revival.curve_files import (
+    DEV,
+    SMOOTHED,
+    TRAIN,
+    CsvTable,
+    Scores,
+    cell,
+    comparable_rows,
+    csv_path,
+    drop_after,
+)
 from t2t_revival.errors import T2TError
 from t2t_revival.metrics.metric import main_score, metric_of
 from t2t_revival.training.engines.engine import Engine
@@ -38,7 +48,6 @@ from t2t_revival.training.model import TrainingTransformer, merged
 from t2t_revival.training.optimizer import learning_rate
 from t2t_revival.training.run_config import AUTO, RunConfig
 from t2t_revival.training.state import Fingerprints, Progress, Seen
-from t2t_revival.utils.csv_table import CsvTable
 from t2t_revival.utils.files import writing
 from t2t_revival.utils.score_events import ScoreEvents
 from t2t_revival.utils.signals import ending_signals, handling

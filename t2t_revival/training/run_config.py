@@ -154,11 +154,11 @@ class WarmStart:
         taken = {weight.path for weight in fitting}
         fresh = [weight.path for weight in weights if weight.path not in taken]
         unused = [name for name in shapes if name not in taken]
-        return [
-            *notes,
-            f"{len(fitting)} of {len(weights)} weights taken",
-            *(_list(what, names) for what, names in (("fresh", fresh), ("not used", unused)) if names),
-        ]
+        notes.append(f"{len(fitting)} of {len(weights)} weights taken")
+        for what, names in (("fresh", fresh), ("not used", unused)):
+            more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+            notes += [f"{what}: {', '.join(names[:LISTED])}{more}"] if names else []
+        return notes
 
     def _with_new_rows(self, name: str, array: np.ndarray) -> np.ndarray:
         """Adds a row for each new piece to an embedding: the mean of the rows of its parts."""
@@ -169,11 +169,6 @@ class WarmStart:
         of_inputs = name.endswith("source_embedding/embeddings")
         rows = [array[parts].mean(axis=0) for parts in self.new_pieces[0 if of_inputs else -1]]
         return np.concatenate([array, rows]) if rows else array
-
-
-def _list(what: str, names: list[str]) -> str:
-    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
-    return f"{what}: {', '.join(names[:LISTED])}{more}"
 
 
 @dataclass(frozen=True)

@@ -96,22 +96,15 @@ def tolerant() -> Iterator[Tolerant]:
         yield out
     finally:
         sys.stdout, sys.stderr = before
-        for stream in before:
-            _discard_unwritten(stream)
-
-
-def _discard_unwritten(stream: TextIO | None) -> None:
-    """Discards what cannot be written, at which Python would fail once more when it ends."""
-    if stream is None:
-        return
-    try:
-        stream.flush()
-    except OSError:
-        null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, stream.fileno())
-        os.close(null)
-        with suppress(OSError):
-            stream.flush()
+        for stream in filter(None, before):
+            try:
+                stream.flush()
+            except OSError:  # at which Python would fail once more when it ends
+                null = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(null, stream.fileno())
+                os.close(null)
+                with suppress(OSError):
+                    stream.flush()
 
 
 def is_broken_pipe(stream: TextIO | None) -> bool:

@@ -3,7 +3,7 @@
 import pytest
 
 from t2t_revival import LineConstraints, Terminology, Translation
-from t2t_revival.data.vocabulary.spans import split_words
+from t2t_revival.data.word_alignment import split_words
 from t2t_revival.decoding.details import Details, Word
 from t2t_revival.decoding.notes import NO_HEADS, NO_WORDS, unchecked
 from t2t_revival.decoding.term_check import TermCheck, TermLine

@@ -5,7 +5,7 @@ import asyncio
 from t2t_revival import T2TError
 from t2t_revival.addons.server import terms
 from t2t_revival.addons.server.translate import Options, translations
-from t2t_revival.data.vocabulary.spans import split_words
+from t2t_revival.data.word_alignment import split_words
 from t2t_revival.decoding.details import Details, Word
 from t2t_revival.serving.signatures import NO_OUTPUT
 

@@ -14,7 +14,7 @@ from scipy.special import log_softmax
 
 from t2t_revival.addons.attention.attention import check_has_attention, row
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
-from t2t_revival.data.vocabulary.spans import Span, token_spans, words_of_tokens
+from t2t_revival.data.word_alignment import Span, token_spans, words_of_tokens
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.blank import is_blank
 

@@ -286,7 +286,12 @@ class Command(Generic[F]):
             if wants_help:
                 print(f"{self.usage}\n\nFlags:\n{parser.describe()}")
             else:
-                status = self._work(parser.flags())
+                flags = parser.flags()
+                if flags.debug:
+                    os.environ[native_log.LEVEL] = "0"
+                if not flags.answer():
+                    flags.check()
+                    status = self.run(flags)
             out.flush()
             if out.fault and not status:
                 raise T2TError(f"cannot write the standard output: {out.fault.strerror}")
@@ -305,14 +310,6 @@ class Command(Generic[F]):
                 )
             raise
         return status or 0
-
-    def _work(self, flags: F) -> int | None:
-        if flags.debug:
-            os.environ[native_log.LEVEL] = "0"
-        if flags.answer():
-            return 0
-        flags.check()
-        return self.run(flags)
 
 
 def _fail(name: str, message: str, status: int) -> int:

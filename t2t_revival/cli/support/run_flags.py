@@ -35,18 +35,20 @@ TRAIN_DIR = "~/t2t_train"
 DECODE_HPARAMS = "Changes to the decoding, such as beam_size=4,alpha=0.6,extra_length=50."
 SPLIT_DIR = "Folder of the split's shards; by default the one that the model was trained from."
 T2T_SETS = "transformer_"  # how the names of its sets begin
-RUN_CONFIG_FLAGS = {  # T2T's names of the fields of RunConfig
-    "strategy": "strategy",
-    "shard_optimizer": "shard_optimizer",
-    "num_buckets": "num_buckets",
-    "precision": "precision",
-    "xla": "xla",
+SAME_NAMES = (
+    "strategy",
+    "shard_optimizer",
+    "num_buckets",
+    "precision",
+    "xla",
+    "max_nonfinite_steps",
+    "keep_best",
+)
+RUN_CONFIG_FLAGS = {name: name for name in SAME_NAMES} | {  # T2T's names of the fields of RunConfig
     "random_seed": "seed",
     "local_eval_frequency": "eval_frequency",
     "save_checkpoints_secs": "save_seconds",
-    "max_nonfinite_steps": "max_nonfinite_steps",
     "keep_checkpoint_max": "keep_checkpoints",
-    "keep_best": "keep_best",
     "best_metric": "best_score",
     "log_step_count_steps": "log_steps",
     "eval_early_stopping_steps": "patience",

@@ -138,7 +138,10 @@ class Vocabulary(TextEncoder):
         return self._processor.encode(piece)
 
     def decode(self, ids: Iterable[int]) -> str:
-        return _unescape(self._processor.decode(until_eos(ids)))
+        text = self._processor.decode(until_eos(ids))
+        for character, escaped in reversed(_ESCAPES):
+            text = text.replace(escaped, character)
+        return text
 
     def splits(self) -> Splits:
         scores = [self._processor.get_score(piece) for piece in range(self.size)]
@@ -204,12 +207,6 @@ def _escape(text: str) -> str:
 def as_piece(symbol: str) -> str:
     """A text as SentencePiece writes it in pieces."""
     return _escape(symbol).replace(" ", SPACE_MARK)
-
-
-def _unescape(text: str) -> str:
-    for character, escaped in reversed(_ESCAPES):
-        text = text.replace(escaped, character)
-    return text
 
 
 def _training_error(message: str, vocab_size: int) -> T2TError:

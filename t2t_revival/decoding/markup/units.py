@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import NamedTuple
 from unicodedata import category
 
-from t2t_revival.data.vocabulary.spans import split_words
+from t2t_revival.data.word_alignment import split_words
 
 Links = Iterable[tuple[int, int]]  # numbers of a source word and of an output word
 

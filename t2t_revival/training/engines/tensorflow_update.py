@@ -72,7 +72,12 @@ def _update_if_finite(
             strategy.extended.update(weight, update_weight, args=(gradient,), group=False)
         share = tf.where(count < micro_batches, 1.0, 1.0 - optimizer.ema_decay)  # all of the first weights
         for weight, average in optimizer.moving_averages:
-            strategy.extended.update(average.value, _move, args=(_value(weight), share), group=False)
+            strategy.extended.update(
+                average.value,
+                lambda x, y, share: x.assign_add(tf.cast(share, x.dtype) * (tf.convert_to_tensor(y) - x)),
+                args=(_value(weight), share),
+                group=False,
+            )
 
     def skip() -> None:
         count.assign_sub(micro_batches)
@@ -122,11 +127,6 @@ def _weight_update(optimizer: keras.optimizers.Optimizer, divisor: Any) -> Calla
         )
 
     return update
-
-
-def _move(average: Any, weight: Any, share: Any) -> None:
-    """Moves an average towards its weight."""
-    average.assign_add(tf.cast(share, average.dtype) * (tf.convert_to_tensor(weight) - average))
 
 
 def _value(weight: Any) -> Any:

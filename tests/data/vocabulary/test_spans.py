@@ -5,9 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
-from t2t_revival.data.vocabulary.spans import match_words, split_words, token_spans, words_of_tokens
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
-from t2t_revival.data.word_alignment import words_of
+from t2t_revival.data.word_alignment import match_words, split_words, token_spans, words_of, words_of_tokens
 
 TEXTS = st.text(st.sampled_from("the dogs,.-'日é  \u00a0"), max_size=30)
 
