@@ -142,7 +142,12 @@ class Experiment:
         """Notes for the user on resumption, on differences from the last start, and on dropped pairs."""
         notes = [f"resuming from {file_name(start.step)} (step {start.step})"] if start.step else []
         if folder.has_run:
-            notes += _changed_hparams(folder.hparams, hparams)
+            before = dataclasses.asdict(folder.hparams)
+            notes += [
+                f"{name}: {_plain(before[name])} -> {_plain(value)}"
+                for name, value in dataclasses.asdict(hparams).items()
+                if before[name] != value
+            ]
             notes += _data_change(start, folder.run.data_dir, run.data_dir, fingerprints.train)
             evaluations = curve_files.read_segments(folder.path, curve_files.DEV, "loss")
             if evaluations and evaluations[-1].measured_on != fingerprints.dev:
@@ -156,16 +161,6 @@ class Experiment:
                 f"max_length={hparams.max_length} tokens and dropped"
             )
         return notes
-
-
-def _changed_hparams(before: HParams, now: HParams) -> list[str]:
-    """A note "NAME: OLD -> NEW" for each hyperparameter that differs from the stored one."""
-    values = dataclasses.asdict(before)
-    return [
-        f"{name}: {_plain(values[name])} -> {_plain(value)}"
-        for name, value in dataclasses.asdict(now).items()
-        if values[name] != value
-    ]
 
 
 def _plain(value: object) -> str:

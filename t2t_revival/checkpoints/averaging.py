@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -111,23 +112,17 @@ def sliding_averages(
 
 
 def _average(window: list[Checkpoint], folder: Path) -> MovingAverage:
+    """Writes an average, unless a valid one of the same checkpoints is there."""
     newest = window[-1]
     path, time = folder / newest.path.name, file.written_at(newest.path)
-    if _is_average_of(window, path, time):
-        return MovingAverage(newest.step, path, made=False)
-    write_average(window, folder)
-    os.utime(path, ns=(time, time))
-    return MovingAverage(newest.step, path, made=True)
-
-
-def _is_average_of(window: list[Checkpoint], path: Path, time: int) -> bool:
-    if not path.exists() or path.stat().st_mtime_ns != time:
-        return False
-    try:
-        names = file.verify(path, prefixes=(file.MODEL,)).get("averaged")
-    except file.CorruptCheckpointError:
-        return False
-    return names == [member.path.name for member in window]
+    names, is_same = [member.path.name for member in window], False
+    if path.exists() and path.stat().st_mtime_ns == time:
+        with suppress(file.CorruptCheckpointError):
+            is_same = file.verify(path, prefixes=(file.MODEL,)).get("averaged") == names
+    if not is_same:
+        write_average(window, folder)
+        os.utime(path, ns=(time, time))
+    return MovingAverage(newest.step, path, made=not is_same)
 
 
 def average_latest(

@@ -120,13 +120,6 @@ def remove_data(data_dir: Path, plan: Metadata, kept: Sequence[Path] = ()) -> No
     own.unlink(missing_ok=True)
 
 
-def remove_temporary(data_dir: Path, name: str) -> None:
-    """Removes temporary files that an interrupted `atomic_write` has left behind."""
-    for pattern in (f".{name}-*.tmp", f".{name}.*.tmp", f".vocab.{name}.*.tmp"):
-        for path in data_dir.glob(pattern):
-            path.unlink(missing_ok=True)
-
-
 def shard_tasks(plan: Metadata) -> list[ShardTask]:
     """Returns the tasks of all shards of all splits, the train split first."""
     tasks = []
@@ -268,7 +261,12 @@ class CorpusGeneration:
         self.make_missing_shards(vocabularies, shard_runner)
         self.write_missing_references()
         self.write_metadata()
-        self.check_shard_sizes()
+        for task in shard_tasks(self.plan):
+            path = self._folders.shard(task)
+            if path.stat().st_size != self.plan.splits[task.split].shard_bytes[task.index]:
+                raise T2TError(
+                    f"{path}: made again, it differs from before, so {self.source_name} has changed; {REMEDY}"
+                )
         shutil.rmtree(self._folders.work)
         self.close()
 
@@ -390,12 +388,3 @@ class CorpusGeneration:
             raise self._changed_source(f"was read while it was written: {change}")
         self._plan = dataclasses.replace(plan, splits=splits)
         self._plan.save(metadata_path(self._data_dir, self._name))
-
-    def check_shard_sizes(self) -> None:
-        """Checks that shards that were made again are what they were before."""
-        for task in shard_tasks(self.plan):
-            path = self._folders.shard(task)
-            if path.stat().st_size != self.plan.splits[task.split].shard_bytes[task.index]:
-                raise T2TError(
-                    f"{path}: made again, it differs from before, so {self.source_name} has changed; {REMEDY}"
-                )

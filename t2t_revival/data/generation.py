@@ -21,6 +21,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 from t2t_revival.data.base_source import DEV, SPLITS, TRAIN, Row
@@ -34,7 +35,6 @@ from t2t_revival.data.corpus_generation import (
     other_data,
     read_plan,
     remove_data,
-    remove_temporary,
 )
 from t2t_revival.data.mixture import SUFFIXES, Corpus, CorpusRows, Mixture, symbol
 from t2t_revival.data.vocabulary import TextEncoder, copy_name, open_vocabulary
@@ -272,7 +272,9 @@ def generate(
                 for corpus in missing:
                     after_failure.callback(corpus.clean_unless_begun)
                 progress("reading", 0, 0)
-                remove_temporary(data_dir, spec.name)
+                patterns = (f".{spec.name}-*.tmp", f".{spec.name}.*.tmp", f".vocab.{spec.name}.*.tmp")
+                for path in chain.from_iterable(map(data_dir.glob, patterns)):  # of a write that was killed
+                    path.unlink(missing_ok=True)
                 for corpus in missing:
                     corpus.read_source()
                 if not any(DEV in corpus.plan.pairs for corpus in corpora):

@@ -105,7 +105,10 @@ class Parser(Generic[F]):
             faults += [f"--{name}={fault}" for fault in map(url_fault, paths) if fault][:1]
         known = [flag.name for flag in self.definitions]
         explained = t2t_names.explain_flags(command, unknown, known)
-        return explained + self._explain_problem() * bool(unknown) + faults
+        if unknown and {"data_source", "problem"} <= set(self.table):  # a command that generates data
+            explanation = t2t_names.explain_problem(self.table["problem"].value or "")
+            explained += [f"--problem={explanation}"] if explanation else []
+        return explained + faults
 
     def flags(self) -> F:
         """Returns the flags of the words that were parsed."""
@@ -166,13 +169,6 @@ class Parser(Generic[F]):
         plain = name.removeprefix("no")
         is_negated = plain != name and plain in self.table and self.table[plain].boolean
         return self.table[plain] if is_negated else None
-
-    def _explain_problem(self) -> list[str]:
-        """Explains `--problem` with tensor2tensor's name, which commands that generate data do not accept."""
-        makes_data = "data_source" in self.table and "problem" in self.table
-        name = self.table["problem"].value if makes_data else None
-        explanation = t2t_names.explain_problem(name) if name else None
-        return [f"--problem={explanation}"] if explanation else []
 
 
 class _DecimalParser(absl.IntegerParser):

@@ -130,10 +130,16 @@ class RunFlags(ProblemFlags):
         if not folder.has_run:  # else it may be a user's problem
             self._check_names(path)
         self.refuse_t2t(path)
-        run = folder.run
+        run, problem, named = folder.run, self.problem or "", self.hparams_set or ""
+        is_t2t_problem = (
+            t2t_names.is_problem(problem, run.problem) and problem not in registry.list_problems()
+        )
+        is_t2t_set = named.startswith(T2T_SETS) and named in registry.list_hparams()
+        if is_t2t_set:
+            is_t2t_set = registry.hparams(named).architecture() == folder.hparams.architecture()
         for name, given, own, agrees in (
-            ("problem", self.problem, run.problem, self._is_t2t_problem(run.problem)),
-            ("hparams_set", self.hparams_set, run.hparams_set, self._is_t2t_set_of(folder)),
+            ("problem", self.problem, run.problem, is_t2t_problem),
+            ("hparams_set", self.hparams_set, run.hparams_set, is_t2t_set),
         ):
             if given not in (None, own) and not agrees:
                 raise T2TError(
@@ -173,20 +179,6 @@ class RunFlags(ProblemFlags):
         assert checkpoint is not None
         step = f"step {checkpoint.step:,}{', an average' if checkpoint.averaged else ''}"
         return translator, str(checkpoint.path), step
-
-    def _is_t2t_problem(self, problem: str) -> bool:
-        """Checks for tensor2tensor's name of a problem that is not the name of a problem here."""
-        name = self.problem
-        return (
-            name is not None and t2t_names.is_problem(name, problem) and name not in registry.list_problems()
-        )
-
-    def _is_t2t_set_of(self, folder: ModelFolder) -> bool:
-        """Checks for an hparams set of tensor2tensor that describes the model in a folder."""
-        name = self.hparams_set
-        if not name or not name.startswith(T2T_SETS) or name not in registry.list_hparams():
-            return False
-        return registry.hparams(name).architecture() == folder.hparams.architecture()
 
     def _check_names(self, path: Path) -> None:
         """Checks that problem and hparams set exist: where one is misspelt, so is the default output_dir."""

@@ -18,7 +18,7 @@ from t2t_revival.data.vocabulary.subword_format import (
 from t2t_revival.data.vocabulary.text_encoder import EOS, PAD
 from t2t_revival.utils.native_log import quiet
 
-SPACE, LINE_FEED = ord(" "), ord("\n")
+SPACE = ord(" ")
 ESCAPE = r"(\\u|\\\\|\\[0-9]+;)"
 MAX_DIGITS = len(str(sys.maxunicode))
 MAX_RUN_BYTES = 2**30  # effectively unbounded
