@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from t2t_revival import curve_files
 from t2t_revival.checkpoints.directory import file_name
-from t2t_revival.data.config import dropped
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import T2TError
@@ -155,7 +154,7 @@ class Experiment:
                     "dev data has changed: earlier scores in dev.csv are not compared with later ones"
                 )
         counts = self.data.metadata.splits[TRAIN]
-        if too_long := dropped(counts, hparams.max_length):
+        if too_long := sum(n for length, n in counts.lengths.items() if length > hparams.max_length):
             notes.append(
                 f"{too_long:,} of {counts.examples:,} training pairs are longer than "
                 f"max_length={hparams.max_length} tokens and dropped"

@@ -62,11 +62,6 @@ class SplitCounts:
         return cls(**{**fields, "lengths": lengths, "shard_bytes": tuple(fields["shard_bytes"])})
 
 
-def dropped(counts: SplitCounts, max_length: int) -> int:
-    """Returns the number of examples that training drops: one side has more than `max_length` tokens."""
-    return sum(examples for length, examples in counts.lengths.items() if length > max_length)
-
-
 class VocabularyFile(NamedTuple):
     """Name of a vocabulary's file in the data_dir, its SHA-256, and the number of ids."""
 

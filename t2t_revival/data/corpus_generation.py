@@ -210,7 +210,9 @@ class CorpusGeneration:
         folder = self._data_dir.resolve()  # of whose vocabularies the metadata has fingerprints
         foreign = [path for path in config.vocab_file if path.resolve().parent != folder]
         files, vocabularies = Origins.of(source.files()), Origins.of(foreign)
-        pairs = self.corpus.counts(source)
+        pairs = source.counts()
+        if self.corpus.limit:
+            pairs[TRAIN] = min(pairs[TRAIN], self.corpus.limit)
         if self._plan and self._plan.pairs != pairs:
             raise self._changed_source(f"had {self._plan.pairs} pairs and now has {pairs}")
         if self._plan:

@@ -88,11 +88,6 @@ class Corpus:
         ]
         return ", ".join([name, *filter(None, changes)])
 
-    def counts(self, source: Source) -> dict[str, int]:
-        """Returns the number of the corpus's pairs of each split of its source; see `Source.counts`."""
-        counts = source.counts()
-        return counts | ({TRAIN: min(counts[TRAIN], self.limit)} if self.limit else {})
-
 
 @dataclass(frozen=True)
 class Mixture:
