@@ -21,8 +21,8 @@ from pathlib import Path
 
 from t2t_revival import registry
 from t2t_revival.checkpoints.averaging import average_latest, check_averages, sliding_averages
-from t2t_revival.checkpoints.directory import Checkpoint, list_checkpoints
-from t2t_revival.checkpoints.selection import BEST, NEWEST, candidates, mark_average, mark_stopped_early
+from t2t_revival.checkpoints.directory import BEST, Checkpoint, list_checkpoints
+from t2t_revival.checkpoints.selection import NEWEST, candidates, mark_average, mark_stopped_early
 from t2t_revival.cli.support import tensorflow_setup, wait_flags
 from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.flags import flag

@@ -24,18 +24,10 @@ from functools import partial
 from itertools import chain
 from pathlib import Path
 
+from t2t_revival.data import corpus_generation
 from t2t_revival.data.base_source import DEV, SPLITS, TRAIN, Row
 from t2t_revival.data.cleaning import passes_rules
 from t2t_revival.data.config import DataSpec, Metadata, SplitCounts, metadata_path, unfinished_dir
-from t2t_revival.data.corpus_generation import (
-    CorpusGeneration,
-    OnProgress,
-    created,
-    generation_lock,
-    other_data,
-    read_plan,
-    remove_data,
-)
 from t2t_revival.data.mixture import SUFFIXES, Corpus, CorpusRows, Mixture, symbol
 from t2t_revival.data.vocabulary import TextEncoder, copy_name, open_vocabulary
 from t2t_revival.data.vocabulary.extension import extend, no_symbols
@@ -73,7 +65,7 @@ class VocabularyStep:
 
     spec: DataSpec
     mixture: Mixture
-    corpora: Sequence[CorpusGeneration]
+    corpora: Sequence[corpus_generation.CorpusGeneration]
     data_dir: Path
     work_dir: Path
     on_training: Callable[[], None]
@@ -211,7 +203,7 @@ def generate(
     spec: DataSpec,
     data_dir: Path,
     tmp_dir: Path | None,
-    progress: OnProgress | None,
+    progress: corpus_generation.OnProgress | None,
     shard_runner: ShardRunner = make_shards,
 ) -> Metadata:
     """Makes the missing parts of a problem's data and returns the metadata, as written.
@@ -243,10 +235,10 @@ def generate(
     tmp_dir = tmp_dir or data_dir / "tmp"
     progress = progress or (lambda stage, done, total: None)
     work_dir = unfinished_dir(data_dir, spec.name)
-    with created(data_dir, work_dir):
+    with corpus_generation.created(data_dir, work_dir):
         mixture = _mixture(spec, data_dir)
         names = dict.fromkeys([spec.name, *(corpus.files_name(spec.name) for corpus in mixture.corpora)])
-        plans = {name: plan for name in names if (plan := read_plan(name, data_dir))}
+        plans = {name: plan for name in names if (plan := corpus_generation.read_plan(name, data_dir))}
         if plans:
             before, config = next(iter(plans.values())), spec.config
             separate = config.separate_vocabularies
@@ -258,7 +250,7 @@ def generate(
             )
             spec = dataclasses.replace(spec, config=config)
         corpora = [
-            CorpusGeneration(
+            corpus_generation.CorpusGeneration(
                 spec, corpus, plans.get(corpus.files_name(spec.name)), data_dir, tmp_dir, progress
             )
             for corpus in mixture.corpora
@@ -266,7 +258,7 @@ def generate(
         if plans:
             plans = _checked_or_removed(spec, mixture, corpora, plans, data_dir)
         if missing := [corpus for corpus in corpora if not corpus.is_complete()]:
-            with generation_lock(data_dir), ExitStack() as after_failure:
+            with corpus_generation.generation_lock(data_dir), ExitStack() as after_failure:
                 if not mixture.is_single:  # whose folder has no plan
                     after_failure.callback(shutil.rmtree, work_dir, ignore_errors=True)
                 for corpus in missing:
@@ -302,7 +294,7 @@ def generate(
 
 def _mixture(spec: DataSpec, data_dir: Path) -> Mixture:
     """Returns the requested corpora; without a request, those that the data_dir was begun with."""
-    made, data_source = read_plan(spec.name, data_dir), spec.config.data_source
+    made, data_source = corpus_generation.read_plan(spec.name, data_dir), spec.config.data_source
     if made and not data_source and not made.corpora:
         return Mixture((Corpus("", made.source),))
     mixture = spec.mixture(data_source or (made.source if made else _default_source(spec, data_dir)))
@@ -318,7 +310,9 @@ def _default_source(spec: DataSpec, data_dir: Path) -> str:
         T2TError: it does, so that a problem or a source seems to be forgotten.
     """
     default = spec.default_source and spec.make_source(Corpus("", spec.default_source), None).name
-    if foreign := [other for other in other_data(data_dir, spec.name) if other.source != default]:
+    if foreign := [
+        other for other in corpus_generation.other_data(data_dir, spec.name) if other.source != default
+    ]:
         asked = f"--data_source={spec.default_source or 'FOLDER'}"
         raise T2TError(
             f"{data_dir} holds {foreign[0].held}, and no data of {spec.name}: give "
@@ -330,7 +324,7 @@ def _default_source(spec: DataSpec, data_dir: Path) -> str:
 def _checked_or_removed(
     spec: DataSpec,
     mixture: Mixture,
-    corpora: Sequence[CorpusGeneration],
+    corpora: Sequence[corpus_generation.CorpusGeneration],
     plans: dict[str, Metadata],
     data_dir: Path,
 ) -> dict[str, Metadata]:
@@ -354,9 +348,9 @@ def _checked_or_removed(
         for corpus in corpora:
             corpus.close()
         raise
-    with generation_lock(data_dir):
+    with corpus_generation.generation_lock(data_dir):
         for plan in plans.values():
-            remove_data(data_dir, plan, spec.config.vocab_file)
+            corpus_generation.remove_data(data_dir, plan, spec.config.vocab_file)
     for corpus in corpora:
         corpus.start_again()
     return {}
@@ -365,7 +359,7 @@ def _checked_or_removed(
 def _check(
     spec: DataSpec,
     mixture: Mixture,
-    corpora: Sequence[CorpusGeneration],
+    corpora: Sequence[corpus_generation.CorpusGeneration],
     plans: Mapping[str, Metadata],
     data_dir: Path,
 ) -> None:
@@ -426,7 +420,7 @@ def _vocabularies(step: VocabularyStep, made: Metadata | None) -> list[Path]:
     return [each.path.replace(data_dir / each.path.name) for each in new]
 
 
-def _lasting_name(spec: DataSpec, corpora: Iterable[CorpusGeneration]) -> str:
+def _lasting_name(spec: DataSpec, corpora: Iterable[corpus_generation.CorpusGeneration]) -> str:
     """Returns a `--data_source` of the same mixture that does not depend on the current folder."""
     data_source = spec.config.data_source or ""
     if data_source.endswith(SUFFIXES):

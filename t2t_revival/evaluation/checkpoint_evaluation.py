@@ -20,16 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from t2t_revival.checkpoints import selection
 from t2t_revival.checkpoints.directory import AVERAGED, BEST, Checkpoint, list_averaged, list_checkpoints
 from t2t_revival.checkpoints.file import CheckpointNotFoundError, CorruptCheckpointError, fingerprint
-from t2t_revival.checkpoints.selection import (
-    NAMES,
-    NEWEST,
-    best_value,
-    candidates,
-    list_best,
-    select_checkpoint,
-)
 from t2t_revival.curve_files import DEV, CsvTable, Scores, cell, read_curve
 from t2t_revival.decoding.outputs import to_bytes
 from t2t_revival.errors import T2TError
@@ -73,7 +66,7 @@ class Evaluation:
 
 def run_metric(output_dir: Path) -> str:
     """Returns the score by which a training chose its best checkpoint, such as "bleu"; empty without any."""
-    kept = best_value(output_dir)
+    kept = selection.best_value(output_dir)
     return kept[0] if kept else ""
 
 
@@ -222,17 +215,19 @@ def checkpoint_lister(output_dir: Path, checkpoint: str | None) -> Callable[[], 
     if not checkpoint:
 
         def all_of_training() -> list[Checkpoint]:
-            kept = {one.step: one for one in (*list_best(output_dir), *list_checkpoints(output_dir))}
+            kept = {
+                one.step: one for one in (*selection.list_best(output_dir), *list_checkpoints(output_dir))
+            }
             return sorted([*kept.values(), *list_averaged(output_dir)])
 
         return all_of_training
-    if checkpoint in NAMES:
-        kept = slice(1) if checkpoint == NEWEST else slice(None)
-        return lambda: sorted(candidates(output_dir, checkpoint)[kept])
+    if checkpoint in selection.NAMES:
+        kept = slice(1) if checkpoint == selection.NEWEST else slice(None)
+        return lambda: sorted(selection.candidates(output_dir, checkpoint)[kept])
     folder = Path(checkpoint).expanduser()
     if folder.is_dir():
         return lambda: list_checkpoints(folder)
-    checkpoints = [select_checkpoint(output_dir, checkpoint)]
+    checkpoints = [selection.select_checkpoint(output_dir, checkpoint)]
     return lambda: checkpoints
 
 

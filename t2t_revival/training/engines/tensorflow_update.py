@@ -14,12 +14,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from t2t_revival.utils.keras_hooks import (
-    adam_moments,
-    gradient_sums,
-    micro_batch_count,
-    variable_index,
-)
+from t2t_revival.utils import keras_hooks
 
 
 @tf.autograph.experimental.do_not_convert  # it would warn of functions without source code
@@ -30,8 +25,8 @@ def apply_gradients(
 
     The optimizer is a `TrainingOptimizer` that is built. The caller must add 1 to its `micro_batch_count`.
     """
-    all_sums = gradient_sums(optimizer)  # empty where an update has one micro-batch
-    sums = [all_sums[variable_index(optimizer, weight)].value for weight in weights if all_sums]
+    all_sums = keras_hooks.gradient_sums(optimizer)  # empty where an update has one micro-batch
+    sums = [all_sums[keras_hooks.variable_index(optimizer, weight)].value for weight in weights if all_sums]
     update_if_finite = partial(_update_if_finite, optimizer, [_value(weight) for weight in weights])
 
     def accumulate(strategy: Any, gradients: list[Any]) -> None:
@@ -45,7 +40,7 @@ def apply_gradients(
             for total in sums:
                 strategy.extended.update(total, lambda x: x.assign(tf.zeros_like(x)), group=False)
 
-        is_last = (micro_batch_count(optimizer).value + 1) % optimizer.micro_batches == 0
+        is_last = (keras_hooks.micro_batch_count(optimizer).value + 1) % optimizer.micro_batches == 0
         tf.cond(is_last, update_and_clear, lambda: None)
 
     across_replicas = accumulate if sums else update_if_finite
@@ -63,7 +58,7 @@ def _update_if_finite(
     local = [strategy.experimental_local_results(gradient)[0] for gradient in reduced]
     dense = [one.values if isinstance(one, tf.IndexedSlices) else one for one in local]  # rows of embeddings
     is_finite = tf.math.is_finite(tf.add_n(list(map(tf.nn.l2_loss, dense))))
-    count, micro_batches = micro_batch_count(optimizer).value, optimizer.micro_batches
+    count, micro_batches = keras_hooks.micro_batch_count(optimizer).value, optimizer.micro_batches
     scale = [variable.value for variable in optimizer.scale_variables]
 
     def update() -> None:
@@ -116,7 +111,7 @@ def _weight_update(optimizer: keras.optimizers.Optimizer, divisor: Any) -> Calla
     }
 
     def update(weight: Any, gradient: Any) -> None:
-        momentum, velocity = adam_moments(optimizer, weight)
+        momentum, velocity = keras_hooks.adam_moments(optimizer, weight)
         tf.raw_ops.ResourceApplyAdam(
             var=weight.handle,
             m=momentum.value.handle,
