@@ -35,11 +35,11 @@ from statistics import median
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 from t2t_revival import HParams, T2TError, Text2TextProblem, registry
-from t2t_revival.data.batch_dataset import batch_dataset
 from t2t_revival.data.batching import TrainingBatches
 from t2t_revival.data.records import SplitData
-from t2t_revival.data.vocabulary.splits import Splits
+from t2t_revival.data.vocabulary.text_encoder import Splits
 from t2t_revival.problems.problem import TRAIN
+from t2t_revival.training.engines.tensorflow_engine import batch_dataset
 
 NEEDED = 500_000  # target tokens/s that training `base` consumes on a fast GPU
 ROWS = 12  # of the profile

@@ -28,8 +28,8 @@ from typing import Any
 import numpy as np
 
 from t2t_revival.checkpoints import directory as checkpoints
-from t2t_revival.checkpoints.best import list_best
 from t2t_revival.checkpoints.file import fingerprint
+from t2t_revival.checkpoints.selection import list_best
 from t2t_revival.curve_files import DEV, read_curve
 from t2t_revival.utils.files import temporary_name
 

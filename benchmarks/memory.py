@@ -202,8 +202,8 @@ def measure_training(
 def buckets_seen(data_dir: Path, updates: int) -> tuple[int, int]:
     """Returns the number of buckets in the first updates of a training, and of all buckets."""
     from t2t_revival import registry
-    from t2t_revival.data.batch_dataset import batch_dataset
     from t2t_revival.data.batching import TrainingBatches, bucket_boundaries
+    from t2t_revival.training.engines.tensorflow_engine import batch_dataset
 
     hparams = registry.hparams("tiny", SIZES)
     data = registry.problem("translate_ende").open(data_dir)
@@ -256,8 +256,8 @@ def measure_generation(folder: Path, pairs: int, on_message: OnMessage) -> bool:
 def measure_reading(data_dir: Path, on_message: OnMessage) -> bool:
     """Reads one and a half epochs of batches of `base`, and returns whether the bound holds."""
     from t2t_revival import registry
-    from t2t_revival.data.batch_dataset import batch_dataset
     from t2t_revival.data.batching import TrainingBatches
+    from t2t_revival.training.engines.tensorflow_engine import batch_dataset
 
     data = registry.problem("translate_ende").open(data_dir)
     examples = data.metadata.splits["train"].examples

@@ -21,9 +21,9 @@ os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 
 from t2t_revival import HParams, RunConfig, T2TError, registry
 from t2t_revival.data.records import SplitData
-from t2t_revival.training.compile import PRECISIONS
 from t2t_revival.training.engines.engine import accumulation
 from t2t_revival.training.engines.jax_engine import JaxEngine
+from t2t_revival.training.model import PRECISIONS
 from t2t_revival.training.trainer import TrainingData, new_model
 
 

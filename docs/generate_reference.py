@@ -151,7 +151,7 @@ def command_names() -> list[str]:
 
 def flag_list(kind: type[Flags]) -> str:
     """The flags of a command as a definition list."""
-    from t2t_revival.cli.support.parser import Parser
+    from t2t_revival.cli.support.command import Parser
 
     lines = []
     for flag in Parser(kind).definitions:

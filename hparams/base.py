@@ -1,4 +1,4 @@
-"""The sets of the paper, and smaller ones, each as changes of the base model."""
+"""The sets of the paper, smaller ones, and students for `t2t-distill`, each as changes of the base model."""
 
 from __future__ import annotations
 
@@ -97,25 +97,53 @@ def register_variation(set_: Callable[[], HParams], name: str, summary: str, fie
     registration.register_hparams(variation)
 
 
-TABLE_3 = (  # the other rows: name, description, changed field, value
-    ("table3_a_h1", "row (A): 1 head, d_k = d_v = 512", "num_heads", 1),
-    ("table3_a_h4", "row (A): 4 heads, d_k = d_v = 128", "num_heads", 4),
-    ("table3_a_h16", "row (A): 16 heads, d_k = d_v = 32", "num_heads", 16),
-    ("table3_a_h32", "row (A): 32 heads, d_k = d_v = 16", "num_heads", 32),
-    ("table3_b_dk16", "row (B): d_k = 16", "attention_key_channels", 8 * 16),
-    ("table3_b_dk32", "row (B): d_k = 32", "attention_key_channels", 8 * 32),
-    ("table3_c_n2", "row (C): 2+2 layers", "num_hidden_layers", 2),
-    ("table3_c_n4", "row (C): 4+4 layers", "num_hidden_layers", 4),
-    ("table3_c_n8", "row (C): 8+8 layers", "num_hidden_layers", 8),
-    ("table3_c_d256", "row (C): d_model = 256, d_k = d_v = 32", "hidden_size", 256),
-    ("table3_c_d1024", "row (C): d_model = 1024, d_k = d_v = 128", "hidden_size", 1024),
-    ("table3_c_ff1024", "row (C): d_ff = 1024", "filter_size", 1024),
-    ("table3_c_ff4096", "row (C): d_ff = 4096", "filter_size", 4096),
-    ("table3_d_drop0", "row (D): no dropout", "layer_prepostprocess_dropout", 0.0),
-    ("table3_d_drop2", "row (D): dropout 0.2", "layer_prepostprocess_dropout", 0.2),
-    ("table3_d_ls0", "row (D): no label smoothing", "label_smoothing", 0.0),
-    ("table3_d_ls2", "row (D): label smoothing 0.2", "label_smoothing", 0.2),
-    ("table3_e_learned", "row (E): learned positional embedding instead of sinusoids", "pos", "emb"),
+TABLE_3 = (  # the other rows: name, description, changed field, value, end of T2T's name
+    ("table3_a_h1", "row (A): 1 head, d_k = d_v = 512", "num_heads", 1, "h1"),
+    ("table3_a_h4", "row (A): 4 heads, d_k = d_v = 128", "num_heads", 4, "h4"),
+    ("table3_a_h16", "row (A): 16 heads, d_k = d_v = 32", "num_heads", 16, "h16"),
+    ("table3_a_h32", "row (A): 32 heads, d_k = d_v = 16", "num_heads", 32, "h32"),
+    ("table3_b_dk16", "row (B): d_k = 16", "attention_key_channels", 8 * 16, "k128"),
+    ("table3_b_dk32", "row (B): d_k = 32", "attention_key_channels", 8 * 32, "k256"),
+    ("table3_c_n2", "row (C): 2+2 layers", "num_hidden_layers", 2, "l2"),
+    ("table3_c_n4", "row (C): 4+4 layers", "num_hidden_layers", 4, "l4"),
+    ("table3_c_n8", "row (C): 8+8 layers", "num_hidden_layers", 8, "l8"),
+    ("table3_c_d256", "row (C): d_model = 256, d_k = d_v = 32", "hidden_size", 256, "hs256"),
+    ("table3_c_d1024", "row (C): d_model = 1024, d_k = d_v = 128", "hidden_size", 1024, "hs1024"),
+    ("table3_c_ff1024", "row (C): d_ff = 1024", "filter_size", 1024, "ff1024"),
+    ("table3_c_ff4096", "row (C): d_ff = 4096", "filter_size", 4096, "ff4096"),
+    ("table3_d_drop0", "row (D): no dropout", "layer_prepostprocess_dropout", 0.0, "dr0"),
+    ("table3_d_drop2", "row (D): dropout 0.2", "layer_prepostprocess_dropout", 0.2, "dr2"),
+    ("table3_d_ls0", "row (D): no label smoothing", "label_smoothing", 0.0, "ls0"),
+    ("table3_d_ls2", "row (D): label smoothing 0.2", "label_smoothing", 0.2, "ls2"),
+    ("table3_e_learned", "row (E): learned positional embedding instead of sinusoids", "pos", "emb", ""),
 )
-for _name, _description, _field, _value in TABLE_3:
+for _name, _description, _field, _value, _ in TABLE_3:
     register_variation(base, _name, f"Table 3, {_description}.", _field, _value)
+
+
+@registration.register_hparams
+def student_base() -> HParams:
+    """12+1 layers, 512/2048, 8 heads, pre-norm: Kasai et al.'s deep encoder and decoder of one layer.
+
+    The encoder runs once a sentence (Kasai et al., 2021, "Deep Encoder, Shallow Decoder: Reevaluating
+    Non-autoregressive Machine Translation").
+    Pre-norm, unlike base, since a post-norm encoder of 12 layers is hard to train (Wang et al., 2019,
+    "Learning Deep Transformer Models for Machine Translation").
+    """
+    return base().replace(
+        num_encoder_layers=12,
+        num_decoder_layers=1,
+        layer_preprocess_sequence="n",
+        layer_postprocess_sequence="da",
+    )
+
+
+@registration.register_hparams
+def student_tiny() -> HParams:
+    """6+2 layers, 256/1024, 4 heads, pre-norm: a student for CPUs and small machines.
+
+    Narrow and with a shallow decoder, as the students of Kim et al., but with self-attention in the decoder,
+    where theirs has a recurrent unit: decoder_self_attention=ssru (Kim et al., 2019, "From Research to
+    Production and Back: Ludicrously Fast Neural Machine Translation").
+    """
+    return small().replace(num_encoder_layers=6, num_decoder_layers=2)

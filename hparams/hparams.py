@@ -7,9 +7,9 @@ Field names are T2T's; the defaults are the paper's base model (section 3, table
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from operator import ge, gt, lt
 from pathlib import Path
@@ -23,6 +23,13 @@ from t2t_revival.utils.texts import shown
 FILE_NAME = "hparams.json"
 T = TypeVar("T")
 EQUATION_3 = "constant*linear_warmup*rsqrt_decay*rsqrt_hidden_size"
+TRUTH = {"true": True, "1": True, "false": False, "0": False}
+PARSERS: dict[str, Callable[[str], Any]] = {
+    "bool": lambda text: TRUTH[text.lower()],
+    "int": int,
+    "float": float,
+    "str": str,
+}
 LAYER_SEQUENCES = {("none", "dan"): "post-norm", ("n", "da"): "pre-norm"}
 
 
@@ -214,7 +221,9 @@ class HParams:
     average_checkpoints: int = hparam(5, "number of last checkpoints to average", least=1)
 
     def __post_init__(self) -> None:
-        for fault in type_faults(self) or _value_faults(self) or _combination_faults(self):
+        values = ((name, about.fault(getattr(self, name))) for name, about in ABOUT.items())
+        faults = type_faults(self) or [name + fault for name, fault in values if fault]
+        for fault in faults or _combination_faults(self):
             raise T2TError(f"hparams: {fault}")
 
     @property
@@ -282,27 +291,13 @@ class HParams:
         registration.optimizer(changed.optimizer)
         return changed
 
-    def to_json(self) -> str:
-        """Returns all fields as JSON."""
-        return json.dumps(dataclasses.asdict(self), indent=2) + "\n"
-
     @classmethod
-    def from_json(cls, text: str, where: str = FILE_NAME) -> HParams:
-        """Parses JSON as written by `to_json`; missing fields have their defaults.
+    def from_values(cls, fields: dict[str, Any], where: str) -> HParams:
+        """Checks values of fields; missing ones have their defaults.
 
         Raises:
-            T2TError: `text` is not a JSON object, or a field is unknown or of the wrong type; names `where`.
+            T2TError: a field is unknown or of the wrong type; names `where`.
         """
-        try:
-            values = json.loads(text)
-        except ValueError as error:
-            raise T2TError(f"{where}: not JSON: {error}") from error
-        if not isinstance(values, dict):
-            raise T2TError(f"{where}: not a JSON object")
-        return cls._from_values(values, where)
-
-    @classmethod
-    def _from_values(cls, fields: dict[str, Any], where: str) -> HParams:
         types = {f.name: f.type for f in dataclasses.fields(cls)}
         for name, value in fields.items():
             if name not in types:
@@ -329,7 +324,7 @@ class HParams:
         path = folder / FILE_NAME
         if not path.exists():
             return None
-        return cls._from_values(checked_json.load(path, "put a copy of it back"), str(path))
+        return cls.from_values(checked_json.load(path, "put a copy of it back"), str(path))
 
 
 ABOUT: dict[str, About] = {field.name: field.metadata["about"] for field in dataclasses.fields(HParams)}
@@ -363,18 +358,12 @@ def parse_overrides(text: str, types: dict[str, Any]) -> dict[str, Any]:
             raise T2TError(did_you_mean(name, types, "hparam"))
         if name in values:
             raise T2TError(f"hparam {name!r} is given twice")
-        values[name] = _parse_value(name, value, str(types[name]))
+        kind = str(types[name])
+        try:
+            values[name] = PARSERS[kind](value)
+        except (ValueError, KeyError) as error:
+            raise T2TError(f"hparam {name}={value!r}: expected a value of type {kind}") from error
     return values
-
-
-def _parse_value(name: str, value: str, kind: str) -> Any:
-    truth = {"true": True, "1": True, "false": False, "0": False}
-    try:
-        if kind == "bool":
-            return truth[value.lower()]
-        return {"int": int, "float": float, "str": str}[kind](value)
-    except (ValueError, KeyError) as error:
-        raise T2TError(f"hparam {name}={value!r}: expected a value of type {kind}") from error
 
 
 def type_faults(settings: Any) -> list[str]:
@@ -394,11 +383,6 @@ def _is_of_type(value: object, kind: str) -> bool:
     if kind == "float":
         return isinstance(value, (int, float))
     return type(value).__name__ == kind
-
-
-def _value_faults(h: HParams) -> list[str]:
-    """Describes numbers outside of their ranges, and texts that are not among their choices."""
-    return [name + fault for name, about in ABOUT.items() if (fault := about.fault(getattr(h, name)))]
 
 
 def _combination_faults(h: HParams) -> list[str]:

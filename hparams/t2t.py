@@ -6,10 +6,8 @@ dropout on attention weights and in the feed-forward network.
 
 from __future__ import annotations
 
-from typing import Any
-
 from t2t_revival import registration
-from t2t_revival.hparams.base import register_variation
+from t2t_revival.hparams.base import TABLE_3, register_variation
 from t2t_revival.hparams.hparams import HParams
 
 
@@ -143,25 +141,7 @@ def transformer_parsing_ice() -> HParams:
 
 
 # The rows of table 3, on T2T's base model.
-VARIATIONS: dict[str, tuple[str, Any]] = {
-    "transformer_h1": ("num_heads", 1),
-    "transformer_h4": ("num_heads", 4),
-    "transformer_h16": ("num_heads", 16),
-    "transformer_h32": ("num_heads", 32),
-    "transformer_k128": ("attention_key_channels", 128),
-    "transformer_k256": ("attention_key_channels", 256),
-    "transformer_l2": ("num_hidden_layers", 2),
-    "transformer_l4": ("num_hidden_layers", 4),
-    "transformer_l8": ("num_hidden_layers", 8),
-    "transformer_l10": ("num_hidden_layers", 10),
-    "transformer_hs256": ("hidden_size", 256),
-    "transformer_hs1024": ("hidden_size", 1024),
-    "transformer_ff1024": ("filter_size", 1024),
-    "transformer_ff4096": ("filter_size", 4096),
-    "transformer_dr0": ("layer_prepostprocess_dropout", 0.0),
-    "transformer_dr2": ("layer_prepostprocess_dropout", 0.2),
-    "transformer_ls0": ("label_smoothing", 0.0),
-    "transformer_ls2": ("label_smoothing", 0.2),
-}
-for _name, (_field, _value) in VARIATIONS.items():
-    register_variation(transformer_base, _name, f"T2T's base model with {_field}={_value}.", _field, _value)
+for *_, _field, _value, _name in (*TABLE_3, ("num_hidden_layers", 10, "l10")):
+    if _name:
+        summary = f"T2T's base model with {_field}={_value}."
+        register_variation(transformer_base, f"transformer_{_name}", summary, _field, _value)

@@ -117,19 +117,11 @@ class MixedTreesConfig(DataConfig):
         if self.auto_trees:
             if not self.data_source:
                 raise T2TError("--auto_trees needs --data_source, the treebank")
-            for setting, value in (
-                ("data_source", self.mixed_source),
-                ("auto_trees", ()),
-                ("gold_share", 0.0),
-            ):
+            from t2t_revival.parsing.treebank import mixture_name  # which imports NLTK
+
+            mixed = mixture_name(self.data_source, self.auto_trees, self.gold_share)
+            for setting, value in (("data_source", mixed), ("auto_trees", ()), ("gold_share", 0.0)):
                 object.__setattr__(self, setting, value)
-
-    @property
-    def mixed_source(self) -> str:
-        """The `data_source` of the treebank mixed with the trees of the parser."""
-        from t2t_revival.parsing.treebank import mixture_name  # which imports NLTK
-
-        return mixture_name(str(self.data_source), self.auto_trees, self.gold_share)
 
 
 @registration.register_problem

@@ -11,11 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from t2t_revival import registration
-from t2t_revival.data.config import DataConfig, DataSpec
-from t2t_revival.data.corpus_generation import OnProgress
+from t2t_revival.data.config import (
+    DataConfig,
+    DataSpec,
+    Metadata,
+    data_fingerprint,
+    metadata_path,
+    references_path,
+)
+from t2t_revival.data.corpus_generation import OnProgress, other_data
 from t2t_revival.data.generation import generate, not_mixed, summed
-from t2t_revival.data.generation_folder import other_data
-from t2t_revival.data.metadata import Metadata, data_fingerprint, metadata_path, references_path
 from t2t_revival.data.mixture import SUFFIXES, Corpus, Mixture, is_mixture, parse
 from t2t_revival.data.records import CorpusShards, SplitData, checked_paths, remake
 from t2t_revival.data.sources import Source, source
@@ -24,7 +29,6 @@ from t2t_revival.data.workers import ShardRunner, make_shards
 from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.metrics.metric import METRICS, TEXT, TREES
 from t2t_revival.utils.files import path_of, text_lines
-from t2t_revival.utils.source_code import place_of
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -143,16 +147,15 @@ class Problem:
         Raises:
             T2TError: there is no such source, it cannot be read, or the class sets no languages.
         """
-        where = f"{place_of(type(self))}: problem {self.name}"
         if hasattr(self, "generate_samples"):
             raise T2TError(
-                f"{where}: generate_samples is tensor2tensor's method; define make_source, which returns a "
-                "PairsSource of these pairs: see t2t_revival/from_tensor2tensor.md, Porting a problem"
+                f"problem {self.name}: generate_samples is tensor2tensor's method; define make_source, which "
+                "returns a PairsSource of these pairs: see t2t_revival/from_tensor2tensor.md, Porting a "
+                "problem"
             )
         if not (self.source_lang and self.target_lang):
-            raise T2TError(
-                f"{where}: its class must set source_lang and target_lang, or override make_source"
-            )
+            languages = "its class must set source_lang and target_lang, or override make_source"
+            raise T2TError(f"problem {self.name}: {languages}")
         return source(data_source, self.source_lang, self.target_lang, self.tfds_default, tmp_dir)
 
     def mixture(self, data_source: str) -> Mixture:
@@ -254,11 +257,10 @@ class Problem:
         has_default = self.default_source and (self.default_source != "wmt14" or self.tfds_default)
         config = self.config
         if not config.data_source:
-            config = config.replace(data_source=source or ("" if has_default else "FOLDER"))
+            config = dataclasses.replace(config, data_source=source or ("" if has_default else "FOLDER"))
         if vocab_file:
-            config = config.replace(
-                vocab_size=0, vocab_file=vocab_file, update_vocab=False, separate_vocabularies=None
-            )
+            config = dataclasses.replace(config, vocab_size=0, vocab_file=(), update_vocab=False)
+            config = dataclasses.replace(config, vocab_file=tuple(vocab_file), separate_vocabularies=None)
         return CommandLine("t2t-datagen", problem=self.name, data_dir=data_dir, **config.flags())
 
     def has_data(self, data_dir: str | Path) -> bool:
@@ -375,11 +377,7 @@ class Problem:
         return output
 
     def render(self, output: str, width: int) -> str:
-        """Formats a postprocessed output for display in `width` columns (`--pretty`).
-
-        Raises:
-            T2TError: the problem's outputs are plain text.
-        """
+        """Formats a postprocessed output for `--pretty`, in `width` columns; raises T2TError for text."""
         raise T2TError(f"--pretty is for trees, but the outputs of {self.name} are text")
 
 
@@ -480,7 +478,7 @@ class Data:
             if source.endswith(SUFFIXES) and not Path(source).expanduser().exists():
                 return [f"{source} is not here: whether its corpora have changed cannot be checked"]
             listed = copy.copy(problem)
-            listed.config = problem.config.replace(data_source=source)
+            listed.config = dataclasses.replace(problem.config, data_source=source)
             if not listed.has_data(self.folder):
                 raise T2TError(
                     f"{source} has changed since {self.metadata.name} in {self.folder} was made of it: to "

@@ -29,20 +29,18 @@ class TranslateMany(Problem):
         mixture = super().mixture(data_source)
         if mixture.is_single:
             self.make_source(data_source, None)
-        return dataclasses.replace(mixture, corpora=tuple(map(_with_tag, mixture.corpora)))
+        targets = (_languages(corpus)[0 if corpus.swapped else 1] for corpus in mixture.corpora)
+        corpora = (
+            dataclasses.replace(corpus, tag=corpus.tag or f"<2{target}>")
+            for corpus, target in zip(mixture.corpora, targets, strict=True)
+        )
+        return dataclasses.replace(mixture, corpora=tuple(corpora))
 
     def make_source(self, data_source: str, tmp_dir: Path | None) -> Source:
         raise T2TError(f"problem {self.name} needs corpora of several languages: give {LIST}, or a YAML file")
 
     def corpus_source(self, corpus: Corpus, tmp_dir: Path | None) -> Source:
         return source(corpus.source, *_languages(corpus), tmp_dir=tmp_dir)
-
-
-def _with_tag(corpus: Corpus) -> Corpus:
-    source_lang, target_lang = _languages(corpus)
-    return dataclasses.replace(
-        corpus, tag=corpus.tag or f"<2{source_lang if corpus.swapped else target_lang}>"
-    )
 
 
 def _languages(corpus: Corpus) -> tuple[str, str]:

@@ -13,8 +13,7 @@ if TYPE_CHECKING:
     from t2t_revival import registry
     from t2t_revival.addons.lexical.constraints import LineConstraints
     from t2t_revival.addons.lexical.terminology import Terminology
-    from t2t_revival.data.base_source import Source
-    from t2t_revival.data.pairs_source import PairsSource
+    from t2t_revival.data.base_source import PairsSource, Source
     from t2t_revival.decoding.options import DecodeHParams
     from t2t_revival.decoding.outputs import Translation
     from t2t_revival.decoding.translator import Translator
@@ -53,7 +52,7 @@ _MODULES = {
     "Experiment": "experiment",
     "HParams": "hparams.hparams",
     "LineConstraints": "addons.lexical.constraints",
-    "PairsSource": "data.pairs_source",
+    "PairsSource": "data.base_source",
     "Problem": "problems.problem",
     "RunConfig": "training.run_config",
     "Source": "data.base_source",

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from t2t_revival import curve_files
 from t2t_revival.checkpoints.directory import file_name
-from t2t_revival.data.metadata import dropped
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import T2TError
@@ -24,7 +23,7 @@ from t2t_revival.training.events import NoteEvent, OnEvent, ignore_event
 from t2t_revival.training.run_config import RunConfig
 from t2t_revival.training.state import Fingerprints, TrainingState
 from t2t_revival.training.trainer import Result, Trainer, TrainingData, new_model
-from t2t_revival.utils.forks import start_computing
+from t2t_revival.utils.processes import start_computing
 
 
 @dataclass(frozen=True)
@@ -142,7 +141,12 @@ class Experiment:
         """Notes for the user on resumption, on differences from the last start, and on dropped pairs."""
         notes = [f"resuming from {file_name(start.step)} (step {start.step})"] if start.step else []
         if folder.has_run:
-            notes += _changed_hparams(folder.hparams, hparams)
+            before = dataclasses.asdict(folder.hparams)
+            notes += [
+                f"{name}: {_plain(before[name])} -> {_plain(value)}"
+                for name, value in dataclasses.asdict(hparams).items()
+                if before[name] != value
+            ]
             notes += _data_change(start, folder.run.data_dir, run.data_dir, fingerprints.train)
             evaluations = curve_files.read_segments(folder.path, curve_files.DEV, "loss")
             if evaluations and evaluations[-1].measured_on != fingerprints.dev:
@@ -150,22 +154,12 @@ class Experiment:
                     "dev data has changed: earlier scores in dev.csv are not compared with later ones"
                 )
         counts = self.data.metadata.splits[TRAIN]
-        if too_long := dropped(counts, hparams.max_length):
+        if too_long := sum(n for length, n in counts.lengths.items() if length > hparams.max_length):
             notes.append(
                 f"{too_long:,} of {counts.examples:,} training pairs are longer than "
                 f"max_length={hparams.max_length} tokens and dropped"
             )
         return notes
-
-
-def _changed_hparams(before: HParams, now: HParams) -> list[str]:
-    """A note "NAME: OLD -> NEW" for each hyperparameter that differs from the stored one."""
-    values = dataclasses.asdict(before)
-    return [
-        f"{name}: {_plain(values[name])} -> {_plain(value)}"
-        for name, value in dataclasses.asdict(now).items()
-        if values[name] != value
-    ]
 
 
 def _plain(value: object) -> str:

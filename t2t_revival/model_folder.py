@@ -92,11 +92,7 @@ class Run:
 
     @classmethod
     def load(cls, output_dir: Path) -> Run:
-        """Reads run.json.
-
-        Raises:
-            T2TError: there is none, or it is corrupt.
-        """
+        """Reads run.json; raises T2TError if there is none, or it is corrupt."""
         path = Path(output_dir) / RUN_FILE
         if not path.exists():
             raise T2TError(f"no trained model in {output_dir}: {TRAIN_OR_GIVE}")
@@ -263,11 +259,7 @@ class ModelFolder:
         return run
 
     def check_vocabularies(self, run: Run) -> None:
-        """Checks that the run that the folder holds, if there is one, has the vocabularies of another run.
-
-        Raises:
-            T2TError: it has not.
-        """
+        """Checks that the run that the folder holds, if there is one, has the vocabularies of another run."""
         if self.has_run and self.run.fingerprints != run.fingerprints:
             raise T2TError(
                 f"{self.path} holds a run with another vocabulary: {ANOTHER}, or another --data_dir that ",
@@ -365,11 +357,7 @@ class ModelFolder:
             os.close(descriptor)
 
     def check_free(self) -> None:
-        """Checks that no trainer holds the lock; many processes may check at the same time.
-
-        Raises:
-            T2TError: one does.
-        """
+        """Checks that no trainer holds the lock; many processes may check at the same time."""
         try:
             descriptor = os.open(self.path / LOCK_FILE, os.O_RDWR)
         except OSError:  # not there yet, or not writable, which `lock` reports

@@ -1,7 +1,7 @@
 """Tables of problems, hparams sets, optimizers and factors of the learning rate, and decorators to fill them.
 
 This module imports users' packages, and nothing of what is registered. `registry` looks names up, and offers
-the decorators to users.
+the decorators to users. They raise `T2TError` where another class or function has the name.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from typing import Any, TypeVar
 
 from t2t_revival.errors import T2TError, did_you_mean
 from t2t_revival.utils.files import is_file_name
-from t2t_revival.utils.source_code import place_of
 
 REVERSED = "_rev"  # suffix of a problem in the other direction, as in T2T
 ProblemType = TypeVar("ProblemType", bound=type)
@@ -40,21 +39,13 @@ def snake_case(name: str) -> str:
 
 
 def register_problem(cls: ProblemType) -> ProblemType:
-    """Class decorator: registers a `Problem` under its class name in snake_case.
-
-    Raises:
-        T2TError: another class has this name.
-    """
+    """Class decorator: registers a `Problem` under its class name in snake_case."""
     _add(PROBLEMS, snake_case(cls.__name__), cls, "problem")
     return cls
 
 
 def register_hparams(function: HParamsFunction) -> HParamsFunction:
-    """Function decorator: registers a function that returns `HParams` under its name.
-
-    Raises:
-        T2TError: another function has this name.
-    """
+    """Function decorator: registers a function that returns `HParams` under its name."""
     _add(HPARAMS, function.__name__, function, "hparams set")
     return function
 
@@ -65,9 +56,6 @@ def register_schedule_factor(function: ScheduleFactor) -> ScheduleFactor:
     The function is called with the number of the update, a float32 tensor counted from 1, and the
     hyperparameters. It returns a number or a tensor of the step's shape, computed by `keras.ops`, so that it
     runs inside the training graph of any backend.
-
-    Raises:
-        T2TError: another function has this name.
     """
     _add(SCHEDULE_FACTORS, function.__name__, function, "schedule factor")
     return function
@@ -78,9 +66,6 @@ def register_optimizer(function: Optimizer) -> Optimizer:
 
     The function is called with the hyperparameters, and returns one of Keras's optimizers, or of that kind.
     The training sets its learning rate, and makes a `TrainingOptimizer` of it.
-
-    Raises:
-        T2TError: another function has this name.
     """
     _add(OPTIMIZERS, function.__name__, function, "optimizer")
     return function
@@ -90,13 +75,9 @@ def _add(table: dict, name: str, entry: Callable, kind: str) -> None:
     if not is_file_name(name):
         raise T2TError(f"{kind} {name!r}: not a valid name: it becomes part of file names; rename it")
     if name in table and table[name].__module__ != entry.__module__:  # equal: a module is loaded again
-        places = f"{place_of(table[name])} and {place_of(entry)}"
-        raise T2TError(f"{kind} {name!r} is registered twice: {places}; rename one of them")
+        modules = f"{table[name].__module__} and {entry.__module__}"
+        raise T2TError(f"{kind} {name!r} is registered twice, in {modules}: rename one of them")
     table[name] = entry
-
-
-def _package(entry: object) -> str:
-    return entry.__module__.partition(".")[0]
 
 
 def schedule_factors(schedule: str) -> list[ScheduleFactor]:
@@ -113,11 +94,7 @@ def schedule_factors(schedule: str) -> list[ScheduleFactor]:
 
 
 def optimizer(name: str) -> Optimizer:
-    """Returns the function of an optimizer.
-
-    Raises:
-        T2TError: it is unknown (names similar ones).
-    """
+    """Returns the function of an optimizer; raises T2TError if it is unknown (names similar ones)."""
     if name not in OPTIMIZERS:
         raise T2TError(unknown(name, OPTIMIZERS, "optimizer"))
     return OPTIMIZERS[name]
@@ -129,7 +106,7 @@ def unknown(name: str, table: Mapping[str, object], kind: str) -> str:
     if not PACKAGES:
         return f"{message} (one of your own needs --t2t_usr_dir)"
     tables = (PROBLEMS, HPARAMS, SCHEDULE_FACTORS, OPTIMIZERS)
-    registering = {_package(entry) for table in tables for entry in table.values()}
+    registering = {entry.__module__.partition(".")[0] for table in tables for entry in table.values()}
     if idle := [str(folder) for package, folder in PACKAGES.items() if package not in registering]:
         return f"{message} ({idle[0]} registers nothing: its __init__.py must import the modules that do)"
     return message

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from t2t_revival import Experiment, RunConfig, T2TError, registry
-from t2t_revival.utils import forks
+from t2t_revival.utils import processes
 
 
 def test_a_forked_process_does_not_train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(forks, "_was_in_use", True)
+    monkeypatch.setattr(processes, "_was_in_use", True)
     problem, hparams = registry.problem("translate_ende", data_source="sample"), registry.hparams("tiny")
     problem.generate_data(tmp_path / "data")
     experiment = Experiment(problem.open(tmp_path / "data"), hparams, "tiny", RunConfig(tmp_path / "run"))

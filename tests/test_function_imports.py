@@ -10,13 +10,14 @@ from itertools import dropwhile, takewhile
 from tests.support.source_tree import MODULES, Function, Import, import_statements, imported, parsed
 
 HEAVY = {  # slow to import, or optional
-    *("tensorflow", "tensorflow_datasets", "tensorflow_serving", "tensorflow_text", "keras", "keras_nlp"),
+    *("tensorflow", "tensorflow_datasets", "tensorflow_serving", "tensorflow_text", "keras"),
     *(
         "apache_beam",
         "ctranslate2",
         "datasets",
         "fastapi",
         "grpc",
+        "requests",
         "huggingface_hub",
         "jax",
         "sentencex",
@@ -59,13 +60,19 @@ def own_imports(node: ast.AST) -> Iterator[Import]:
             yield from own_imports(child)
 
 
-def first_block(function: Function) -> set[ast.stmt]:
-    """The first import statements of a function's body; a `try` may explain a missing package."""
-    bodies = [node.body if isinstance(node, ast.Try) else [node] for node in function.body]
-    imports = [body if all(isinstance(each, Import) for each in body) else [] for body in bodies]
+def first_blocks(function: Function) -> set[ast.stmt]:
+    """The first import statements of a function's body, and of each `if`, `try` and `with` in it."""
+    bodies = [getattr(node, "body", []) for node in ast.walk(function)]
     return {
-        statement for body in takewhile(bool, dropwhile(lambda body: not body, imports)) for statement in body
+        statement
+        for body in bodies
+        if isinstance(body, list)
+        for statement in takewhile(is_import, dropwhile(lambda node: not is_import(node), body))
     }
+
+
+def is_import(node: ast.AST) -> bool:
+    return isinstance(node, Import)
 
 
 def faults_of(module: str) -> Iterator[str]:
@@ -73,7 +80,7 @@ def faults_of(module: str) -> Iterator[str]:
     for function in ast.walk(parsed(MODULES[module])):
         if not isinstance(function, Function):
             continue
-        block = first_block(function)
+        block = first_blocks(function)
         for statement in own_imports(function):
             where = f"{module}, line {statement.lineno}: {ast.unparse(statement)}"
             if statement not in block:

@@ -13,7 +13,7 @@ import pytest
 
 from t2t_revival import Data, HParams, T2TError, registry
 from t2t_revival.checkpoints import directory as checkpoints
-from t2t_revival.data.metadata import Metadata
+from t2t_revival.data.config import Metadata
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.model_folder import LOCK_FILE, RUN_FILE, ModelFolder, Run

@@ -37,8 +37,8 @@ def test_registering_a_name_twice() -> None:
 
     with pytest.raises(T2TError) as raised:
         registry.register_hparams(base)
-    places = r"\S+/hparams/base\.py, line \d+ and \S+/test_registry\.py, line \d+; rename one of them"
-    assert re.fullmatch(f"hparams set 'base' is registered twice: {places}", str(raised.value))
+    modules = "t2t_revival.hparams.base and tests.test_registry"
+    assert str(raised.value) == f"hparams set 'base' is registered twice, in {modules}: rename one of them"
 
 
 def test_a_module_may_be_loaded_again() -> None:
@@ -115,7 +115,7 @@ def test_a_name_twice_in_a_users_package(tmp_path: Path) -> None:
     (tmp_path / "usr_twice" / "one.py").write_text(MINE)
     (tmp_path / "usr_twice" / "two.py").write_text(MINE.replace("usr_set", "another"))
     with pytest.raises(
-        T2TError, match=r"problem 'usr_problem' .* twice: .*one\.py, line 1\d and .*two\.py, line 1\d"
+        T2TError, match=r"problem 'usr_problem' .* twice, in usr_twice\.one and usr_twice\.two:"
     ):
         registry.import_usr_dir(folder)
 

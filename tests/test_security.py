@@ -14,10 +14,9 @@ from t2t_revival import HParams, T2TError, registration, registry
 from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.checkpoints.selection import select_checkpoint
 from t2t_revival.cli import exporter
-from t2t_revival.cli.support.parser import Parser
-from t2t_revival.data.config import DataConfig, DataSpec
+from t2t_revival.cli.support.command import Parser
+from t2t_revival.data.config import DataConfig, DataSpec, Metadata, SplitCounts
 from t2t_revival.data.generation import generate
-from t2t_revival.data.metadata import Metadata, SplitCounts
 from t2t_revival.data.sources import SampleSource
 from t2t_revival.evaluation.translation_scores import last_step_file
 from t2t_revival.model_folder import Run

@@ -6,7 +6,7 @@ import numpy as np
 from peers.batches import Batch
 
 from t2t_revival import T2TError
-from t2t_revival.data.buckets import bucket_batch_sizes, bucket_boundaries
+from t2t_revival.data.batching import bucket_batch_sizes, bucket_boundaries
 
 FIRST_TOKEN = 2  # 0 is padding, 1 the end
 BATCHES = 16  # of mixed lengths, which are repeated

@@ -21,10 +21,10 @@ from hparams_of import hparams_of
 from keras import ops
 
 from t2t_revival import RunConfig
-from t2t_revival.training.compile import build_model, compile_model
 from t2t_revival.training.engines.engine import StepLogs
 from t2t_revival.training.engines.jax_engine import JaxEngine
 from t2t_revival.training.loss import smoothed_cross_entropy
+from t2t_revival.training.model import build_model, compile_model
 
 
 class Repeated:

@@ -14,8 +14,8 @@ from contestant import Config, Contestant, serve
 from hparams_of import hparams_of
 
 from t2t_revival.cli.support import tensorflow_setup
-from t2t_revival.training.compile import build_model, compile_model
 from t2t_revival.training.engines.tensorflow_engine import make_step
+from t2t_revival.training.model import build_model, compile_model
 
 IDS = tf.TensorSpec([None, None], tf.int32)
 SPEC = ({"inputs": IDS, "targets": IDS}, IDS, tf.TensorSpec([None, None], tf.float32))

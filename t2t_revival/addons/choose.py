@@ -19,7 +19,7 @@ from t2t_revival.decoding.local_search import Decoded, trimmed
 from t2t_revival.decoding.options import CHRF
 from t2t_revival.decoding.outputs import MISSING, Candidate
 from t2t_revival.decoding.preprocessor import pad
-from t2t_revival.utils.bleu_tokenizers import tokenizer_for
+from t2t_revival.metrics.bleu import tokenizer_for
 
 CHARACTERS, WORDS = 6, 4  # longest n-grams of chrF and of BLEU
 LEAST = 1e-9  # of the attention to a source token, whose logarithm is taken
@@ -44,7 +44,7 @@ def expected_utilities(texts: Sequence[str], utility: str, target_lang: str = ""
     Args:
         texts: the candidates; equal ones count as often as they are there.
         utility: one of `UTILITIES`, of a sentence, as sacreBLEU computes them by default, from 0 to 100.
-        target_lang: decides the tokenizer of BLEU; see `utils.bleu_tokenizers`.
+        target_lang: decides the tokenizer of BLEU; see `metrics.bleu`.
     """
     counts = Counter(texts)
     utilities = _chrf([*counts]) if utility == CHRF else _bleu([*counts], target_lang)

@@ -34,13 +34,8 @@ def learn_translations(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Learns which target pieces translate which source pieces, and which are frequent.
 
-    Args:
-        pairs: see `translation_probabilities`.
-        vocab_size: see `translation_probabilities`.
-        best: number of translations of each piece.
-        frequent: number of frequent pieces; fewer if the targets have fewer.
-        on_iteration: see `translation_probabilities`.
-        target_vocab_size: see `translation_probabilities`.
+    Each piece has the `best` translations; there are `frequent` pieces, or fewer if the targets have fewer.
+    The other arguments are those of `translation_probabilities`.
 
     Returns:
         int32 [source piece, best], see `most_probable`, and int32 [frequent], most frequent first.

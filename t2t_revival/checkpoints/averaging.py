@@ -4,21 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import groupby
 from pathlib import Path
 
-from t2t_revival.checkpoints import directory
-from t2t_revival.checkpoints.best import list_best
+from t2t_revival.checkpoints import directory, file
 from t2t_revival.checkpoints.directory import ANOTHER, BEST, MIXED, Checkpoint, OnDamaged, write_average
-from t2t_revival.checkpoints.file import (
-    MODEL,
-    CheckpointNotFoundError,
-    CorruptCheckpointError,
-    trained_on,
-    verify,
-    written_at,
-)
-from t2t_revival.checkpoints.selection import NONE_OF
+from t2t_revival.checkpoints.selection import NONE_OF, list_best
 from t2t_revival.errors import T2TError
 
 UNKNOWN = "unknown"  # in messages, instead of a fingerprint of data
@@ -45,8 +38,8 @@ def check_averages(folder: Path, model_dir: Path, count: int, mix_data: bool = F
         )
     for checkpoint in directory.list_checkpoints(folder):
         try:
-            meta = verify(checkpoint.path, prefixes=())
-        except CorruptCheckpointError:  # is made again
+            meta = file.verify(checkpoint.path, prefixes=())
+        except file.CorruptCheckpointError:  # is made again
             continue
         averaged = meta.get("averaged")
         if averaged is None:
@@ -66,9 +59,8 @@ def sliding_averages(
     checkpoints: Iterable[Checkpoint],
     count: int,
     folder: Path,
-    on_damaged: Callable[[CorruptCheckpointError], None],
-    on_gap: Callable[[Checkpoint], None],
-    on_other_data: Callable[[Checkpoint, str, str], None] | None = None,
+    on_damaged: Callable[[file.CorruptCheckpointError], None],
+    on_note: Callable[[str], None],
     mix_data: bool = False,
 ) -> Iterator[MovingAverage]:
     """Writes, for each checkpoint but the first `count` - 1, the average of it and the valid ones before it.
@@ -82,9 +74,8 @@ def sliding_averages(
         count: checkpoints of an average, at least 1.
         folder: of the averages.
         on_damaged: called with the error of each corrupt checkpoint.
-        on_gap: called with each checkpoint that has no average since one of its window was removed meanwhile.
-        on_other_data: called with each checkpoint that was trained on other data than the one before it, and
-            with the fingerprints of both, which are empty for a checkpoint that has none.
+        on_note: called with a line for people on each checkpoint that was trained on other data than the one
+            before it, or that has no average since one of its window was removed meanwhile.
         mix_data: whether an average may be of checkpoints that were trained on different data.
 
     Raises:
@@ -94,45 +85,44 @@ def sliding_averages(
     before: str | None = None  # fingerprint of the training data of the checkpoint before
     for checkpoint in checkpoints:
         try:
-            data = verify(checkpoint.path, prefixes=(MODEL,)).get("data") or ""
-        except CorruptCheckpointError as error:
+            data = file.verify(checkpoint.path, prefixes=(file.MODEL,)).get("data") or ""
+        except file.CorruptCheckpointError as error:
             on_damaged(error)
             continue
-        except CheckpointNotFoundError:
+        except file.CheckpointNotFoundError:
             continue
         if before not in (None, data):
-            if on_other_data:
-                on_other_data(checkpoint, before, data)
+            then = "averages mix them" if mix_data else "averages begin again here; --mix_data mixes them"
+            change = f"{_data_change(bool(before and data))} than the one before it"
+            data_of_both = f"{before or UNKNOWN} -> {data or UNKNOWN}"
+            on_note(f"warning: step {checkpoint.step} {change} ({data_of_both}): {then}")
             window = window if mix_data else []
         before, window = data, [*window, checkpoint][-count:]
         if len(window) < count:
             continue
         try:
             average = _average(window, folder)
-        except CheckpointNotFoundError:
-            on_gap(checkpoint)
+        except file.CheckpointNotFoundError:
+            on_note(
+                f"warning: step {checkpoint.step} has no average, since the training has removed one of its "
+                "checkpoints: give t2t-trainer a larger --keep_checkpoint_max"
+            )
             continue
         yield average
 
 
 def _average(window: list[Checkpoint], folder: Path) -> MovingAverage:
+    """Writes an average, unless a valid one of the same checkpoints is there."""
     newest = window[-1]
-    path, time = folder / newest.path.name, written_at(newest.path)
-    if _is_average_of(window, path, time):
-        return MovingAverage(newest.step, path, made=False)
-    write_average(window, folder)
-    os.utime(path, ns=(time, time))
-    return MovingAverage(newest.step, path, made=True)
-
-
-def _is_average_of(window: list[Checkpoint], path: Path, time: int) -> bool:
-    if not path.exists() or path.stat().st_mtime_ns != time:
-        return False
-    try:
-        names = verify(path, prefixes=(MODEL,)).get("averaged")
-    except CorruptCheckpointError:
-        return False
-    return names == [member.path.name for member in window]
+    path, time = folder / newest.path.name, file.written_at(newest.path)
+    names, is_same = [member.path.name for member in window], False
+    if path.exists() and path.stat().st_mtime_ns == time:
+        with suppress(file.CorruptCheckpointError):
+            is_same = file.verify(path, prefixes=(file.MODEL,)).get("averaged") == names
+    if not is_same:
+        write_average(window, folder)
+        os.utime(path, ns=(time, time))
+    return MovingAverage(newest.step, path, made=not is_same)
 
 
 def average_latest(
@@ -164,7 +154,7 @@ def average_latest(
     while True:
         listed = list_best(output_dir)[:count] if of_best else directory.list_checkpoints(output_dir)
         wanted = [checkpoint for checkpoint in listed if checkpoint.step >= min_steps]
-        valid = directory.latest_valid(wanted, count, on_damaged)
+        valid = directory.first_valid(sorted(wanted, reverse=True), count, on_damaged)[::-1]
         if not valid and of_best:
             raise T2TError(f"no best checkpoint in {output_dir}: {NONE_OF[BEST]}")
         if not valid:
@@ -177,11 +167,11 @@ def average_latest(
             chosen = _select_by_data(valid, mix_data, on_note)
             path = write_average(chosen, (output_dir / BEST if of_best else output_dir) / directory.AVERAGED)
             return path, [checkpoint.step for checkpoint in chosen]
-        except CheckpointNotFoundError:
+        except file.CheckpointNotFoundError:
             on_note("the training has removed a checkpoint meanwhile: trying again")
 
 
-def data_change(known: bool) -> str:
+def _data_change(known: bool) -> str:
     """A predicate for messages on changed training data, which checkpoints on both sides name if `known`."""
     return "was trained on other data" if known else "may have been trained on other data"
 
@@ -190,8 +180,8 @@ def _select_by_data(
     valid: list[Checkpoint], mix_data: bool, on_note: Callable[[str], None]
 ) -> list[Checkpoint]:
     """The checkpoints of the newest's training data; with `mix_data` all of them."""
-    groups = directory.split_by_data(valid)
-    data = trained_on(valid[-1].path)
+    groups = [list(group) for _, group in groupby(valid, lambda checkpoint: file.trained_on(checkpoint.path))]
+    data = file.trained_on(valid[-1].path)
     if len(groups) == 1:
         if not data and len(valid) > 1:
             on_note("warning: these checkpoints do not name their training data: assumed to be the same")
@@ -199,7 +189,7 @@ def _select_by_data(
     if mix_data:
         on_note(f"warning: this average mixes training data: {_describe(groups)}")
         return valid
-    change = data_change(all(trained_on(group[0].path) for group in groups))
+    change = _data_change(all(file.trained_on(group[0].path) for group in groups))
     on_note(
         f"left out, since step {valid[-1].step} {change} ({data or UNKNOWN}): {_describe(groups[:-1])}; "
         "--mix_data averages them too"
@@ -211,6 +201,6 @@ def _describe(groups: list[list[Checkpoint]]) -> str:
     """Steps and fingerprint of each group of checkpoints of the same training data."""
     return ", ".join(
         f"step{'s' if len(group) > 1 else ''} {', '.join(str(checkpoint.step) for checkpoint in group)} "
-        f"({trained_on(group[0].path) or UNKNOWN})"
+        f"({file.trained_on(group[0].path) or UNKNOWN})"
         for group in groups
     )

@@ -12,11 +12,9 @@ import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from t2t_revival.checkpoints.adapters import merge_adapters
 from t2t_revival.checkpoints.file import (
     EMA,
     MODEL,
@@ -25,8 +23,8 @@ from t2t_revival.checkpoints.file import (
     CorruptCheckpointError,
     fingerprint,
     load,
+    merge_adapters,
     save,
-    trained_on,
     verify,
 )
 from t2t_revival.errors import T2TError
@@ -90,20 +88,13 @@ def in_folder(folder: Path, averaged: bool) -> list[Checkpoint]:
     return sorted(Checkpoint(int(match[1]), averaged, path) for match, path in names if match)
 
 
-def latest_valid(
-    checkpoints: Iterable[Checkpoint], count: int, on_damaged: OnDamaged | None = None
-) -> list[Checkpoint]:
-    """The newest `count` checkpoints that still exist and whose weights are valid, oldest first.
-
-    `on_damaged` is called with the error of each corrupt or removed checkpoint; `None` calls `warnings.warn`.
-    """
-    return first_valid(sorted(checkpoints, reverse=True), count, on_damaged)[::-1]
-
-
 def first_valid(
     checkpoints: Iterable[Checkpoint], count: int, on_damaged: OnDamaged | None = None
 ) -> list[Checkpoint]:
-    """The first `count` checkpoints that still exist and whose weights are valid; see `latest_valid`."""
+    """The first `count` checkpoints that still exist and whose weights are valid.
+
+    `on_damaged` is called with the error of each corrupt or removed checkpoint; `None` calls `warnings.warn`.
+    """
     valid: list[Checkpoint] = []
     for checkpoint in checkpoints:
         try:
@@ -114,17 +105,6 @@ def first_valid(
         if len(valid) == count:
             break
     return valid
-
-
-def split_by_data(checkpoints: list[Checkpoint]) -> list[list[Checkpoint]]:
-    """Splits checkpoints, oldest first, wherever the training data changed.
-
-    Checkpoints without a fingerprint of their data count as trained on the same data.
-
-    Raises:
-        T2TError: as `trained_on`.
-    """
-    return [list(group) for _, group in groupby(checkpoints, lambda checkpoint: trained_on(checkpoint.path))]
 
 
 def warn(error: Unusable) -> None:
@@ -236,10 +216,8 @@ def restore(model: Any, path: Path) -> dict:
     check_architecture(model, meta, path)
     assign(model.weights, arrays, MODEL, path)
     assign(model.optimizer.moments, arrays, OPTIMIZER, path)
-    for (
-        weight,
-        average,
-    ) in model.optimizer.moving_averages:  # of a training without them, the weights themselves
+    for weight, average in model.optimizer.moving_averages:
+        # Of a training without averages, the weights themselves.
         average.assign(arrays.get(EMA + weight.path, arrays[MODEL + weight.path]))
     for variable in model.non_trainable_variables:  # random states, which come and go with dropout
         if MODEL + variable.path in arrays:

@@ -28,10 +28,12 @@ from t2t_revival.utils.files import atomic_write, writing
 if TYPE_CHECKING:
     import numpy as np
 
+
 FORMAT = 1
 MODEL, OPTIMIZER, EMA, META, CHECKSUMS = "model/", "optimizer/", "ema/", "meta", "checksums"
 SUFFIX = ".npy"
 CORRUPTION = (None, errno.EINVAL, errno.EIO)  # an offset outside of the file; a block that cannot be read
+A, B = "lora_a.", "lora_b."  # how the names of the two matrices of an adapter begin
 
 
 class CorruptCheckpointError(T2TError):
@@ -185,3 +187,32 @@ def _read(archive: zipfile.ZipFile, name: str) -> np.ndarray:
 
     content = archive.read(name + SUFFIX)
     return np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
+
+
+def adapter_name(prefix: str, path: str) -> str:
+    """The name of an adapter's matrix, `A` or `B`, for the weight of a path without the model's name."""
+    return prefix + path.replace("/", ".")
+
+
+def is_adapter(name: str) -> bool:
+    """Returns whether a path, or a name in a checkpoint, is of an adapter's matrix."""
+    return A in name or B in name
+
+
+def weight_path(name: str) -> str:
+    """Returns the path, or the name in a checkpoint, of the weight that an adapter's matrix changes.
+
+    Other names are returned as they are.
+    """
+    prefix = A if A in name else B
+    model, found, path = name.partition(prefix)
+    return model + path.replace(".", "/") if found else name
+
+
+def merge_adapters(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """Adds each adapter's product to its matrix: W + A B; returns arrays without adapters."""
+    merged = {name: array for name, array in arrays.items() if not is_adapter(name)}
+    for name in (name for name in arrays if A in name):
+        weight = weight_path(name)
+        merged[weight] = merged[weight] + arrays[name] @ arrays[name.replace(A, B)]
+    return merged

@@ -20,16 +20,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from t2t_revival import registry
-from t2t_revival.checkpoints.averaging import (
-    UNKNOWN,
-    average_latest,
-    check_averages,
-    data_change,
-    sliding_averages,
-)
-from t2t_revival.checkpoints.best import mark_stopped_early
-from t2t_revival.checkpoints.directory import Checkpoint, list_checkpoints
-from t2t_revival.checkpoints.selection import BEST, NEWEST, candidates, mark_average
+from t2t_revival.checkpoints.averaging import average_latest, check_averages, sliding_averages
+from t2t_revival.checkpoints.directory import BEST, Checkpoint, list_checkpoints
+from t2t_revival.checkpoints.selection import NEWEST, candidates, mark_average, mark_stopped_early
 from t2t_revival.cli.support import tensorflow_setup, wait_flags
 from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.flags import flag
@@ -179,20 +172,8 @@ def _sliding_averages(flags: AverageFlags) -> None:
         flags.min_steps,
     )
     made = 0
-    changed_at: list[int] = []
-
-    def on_other_data(checkpoint: Checkpoint, before: str, now: str) -> None:
-        changed_at.append(checkpoint.step)
-        then = "averages mix them" if flags.mix_data else "averages begin again here; --mix_data mixes them"
-        say(
-            f"warning: step {checkpoint.step} {data_change(bool(before and now))} than the one "
-            f"before it ({before or UNKNOWN} -> {now or UNKNOWN}): {then}"
-        )
-
     with exclusive_lock(folder, f"{folder}: another t2t-avg-all is writing there: wait until it ends"):
-        for average in sliding_averages(
-            checkpoints, count, folder, warn_of_skipped, _warn_of_gap, on_other_data, flags.mix_data
-        ):
+        for average in sliding_averages(checkpoints, count, folder, warn_of_skipped, say, flags.mix_data):
             made += 1
             print(
                 f"step {average.step}: {average.path}{'' if average.made else ', there already'}", flush=True
@@ -200,7 +181,7 @@ def _sliding_averages(flags: AverageFlags) -> None:
     if not made:
         raise T2TError(
             f"no average: {model_dir} has fewer than {count} valid checkpoints"
-            + (" in a row of the same training data" if changed_at and not flags.mix_data else "")
+            + ("" if flags.mix_data else " in a row of the same training data")
             + (f" from step {flags.min_steps} on" if flags.min_steps else "")
             + ": give a lower --n, or --wait_minutes while it is trained"
         )
@@ -210,13 +191,6 @@ def _sliding_averages(flags: AverageFlags) -> None:
 
 def _count(number: int, kind: str) -> str:
     return f"{number} {kind}{'' if number == 1 else 's'}"
-
-
-def _warn_of_gap(checkpoint: Checkpoint) -> None:
-    say(
-        f"warning: step {checkpoint.step} has no average, since the training has removed one of its "
-        "checkpoints: give t2t-trainer a larger --keep_checkpoint_max"
-    )
 
 
 main = Command(AverageFlags, _average, __doc__)

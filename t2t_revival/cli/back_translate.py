@@ -19,17 +19,11 @@ from t2t_revival import registry
 from t2t_revival.addons.back_translation.corpus import BackTranslation, MonolingualText
 from t2t_revival.addons.back_translation.noise import WordNoise
 from t2t_revival.checkpoints.selection import taking_next
+from t2t_revival.cli.support import run_flags
 from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.engine_flags import Engine, engine_flags
 from t2t_revival.cli.support.flags import flag
 from t2t_revival.cli.support.messages import ProgressBar, say, warn_of_corruption
-from t2t_revival.cli.support.run_flags import (
-    DECODE_HPARAMS,
-    ModelFlags,
-    ShardFlags,
-    decode_options,
-    shards_flag,
-)
 from t2t_revival.cli.support.text_files import STANDARD_STREAM
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.trained_models import TrainedModel
@@ -40,7 +34,7 @@ METHODS = BEAM, SAMPLING, NOISED = "beam", "sampling", "noised"
 
 
 @dataclass(frozen=True)
-class BackTranslateFlags(ModelFlags, ShardFlags):
+class BackTranslateFlags(run_flags.ModelFlags, run_flags.ShardFlags):
     """The flags of t2t-back-translate."""
 
     aliases = (("model_dir", "output_dir"),)
@@ -65,9 +59,9 @@ class BackTranslateFlags(ModelFlags, ShardFlags):
         "output with noise of words.",
         choices=METHODS,
     )
-    decode_hparams: str = flag("", DECODE_HPARAMS)
+    decode_hparams: str = flag("", run_flags.DECODE_HPARAMS)
     engine: Engine = engine_flags()
-    decode_shards: int = shards_flag("The corpus is that of a single one.")
+    decode_shards: int = run_flags.shards_flag("The corpus is that of a single one.")
 
 
 def _back_translate(flags: BackTranslateFlags) -> None:
@@ -117,7 +111,11 @@ def _corpus(flags: BackTranslateFlags, trained: ModelFolder) -> BackTranslation:
     if folder.resolve() == trained.path.resolve():
         raise T2TError(f"--corpus_dir={folder} is the model's own folder: give another")
     problem = registry.problem(trained.run.problem)
-    options, noise = _options(flags, trained.run), _noise(flags)
+    options = _options(flags, trained.run)
+    try:
+        noise = WordNoise.parse(flags.noise) if flags.method == NOISED else None
+    except T2TError as error:
+        raise T2TError(f"--noise: {error}") from error
     model = TrainedModel.select(trained, flags.checkpoint, warn_of_corruption)
     say(f"reading {', '.join(flags.mono)}")
     try:
@@ -132,19 +130,10 @@ def _corpus(flags: BackTranslateFlags, trained: ModelFolder) -> BackTranslation:
 def _options(flags: BackTranslateFlags, run: Run) -> DecodeHParams:
     samples = flags.method == SAMPLING
     own = ["sampling_method=random"] if samples else []
-    options = decode_options(",".join([*own, *filter(None, [flags.decode_hparams])]), run)
+    options = run_flags.decode_options(",".join([*own, *filter(None, [flags.decode_hparams])]), run)
     if options.samples and not samples:
         raise T2TError(f"decode_hparams: sampling_method=random is for --method={SAMPLING}; leave it out")
     return options
-
-
-def _noise(flags: BackTranslateFlags) -> WordNoise | None:
-    if flags.method != NOISED:
-        return None
-    try:
-        return WordNoise.parse(flags.noise)
-    except T2TError as error:
-        raise T2TError(f"--noise: {error}") from error
 
 
 def _next(flags: BackTranslateFlags, corpus: BackTranslation) -> CommandLine:

@@ -30,22 +30,9 @@ from t2t_revival.cli.support.flags import Flags, flag
 from t2t_revival.cli.support.messages import say, warn_of_tabs
 from t2t_revival.cli.support.text_files import STANDARD_STREAM, name_of
 from t2t_revival.errors import T2TError, did_you_mean
-from t2t_revival.evaluation.translation_scores import (
-    LOWERCASE,
-    BleuCurves,
-    ScoredTranslation,
-    bleu_by_tag,
-    list_translations,
-    score_translations,
-)
-from t2t_revival.metrics.bleu import (
-    chrf_score,
-    paper_style_bleu,
-    paper_style_languages,
-    read_lines,
-    t2t_bleu,
-)
-from t2t_revival.utils.bleu_tokenizers import DEFAULT, primary_code
+from t2t_revival.evaluation import translation_scores as scoring
+from t2t_revival.metrics import bleu as metrics
+from t2t_revival.metrics.bleu import DEFAULT, primary_code
 
 FORM = "one a line, plain or .gz; - is the standard input."
 
@@ -95,7 +82,7 @@ class BleuFlags(Flags):
 def _bleu(flags: BleuFlags) -> None:
     language = flags.target_lang
     if language and not re.fullmatch("[a-z]{2,3}", primary_code(language)):
-        raise T2TError(did_you_mean(language, paper_style_languages(), "target language"))
+        raise T2TError(did_you_mean(language, metrics.paper_style_languages(), "target language"))
     (_score_folder if flags.translations_dir else _score_file)(flags, language)
 
 
@@ -113,10 +100,10 @@ def _score_file(flags: BleuFlags, language: str) -> None:
                 f"{len(lines)}; they must be line by line of the same text"
             )
     warn_of_tabs(translations, references[0], name_of(flags.translation))
-    scores = bleu_by_tag(translations, *references, variant=flags.bleu_variant, target_lang=language)
+    scores = scoring.bleu_by_tag(translations, *references, variant=flags.bleu_variant, target_lang=language)
     for tag, bleu in scores.items():
         print(f"{tag} = {bleu}")
-    print(f"chrF2 = {chrf_score(translations, *references)}")
+    print(f"chrF2 = {metrics.chrf_score(translations, *references)}")
     if len(references) == 1 and all(bleu.tokenizer == DEFAULT for bleu in scores.values()):
         _print_by_spaces(translations, references[0], list(scores), language)
 
@@ -124,14 +111,15 @@ def _score_file(flags: BleuFlags, language: str) -> None:
 def _print_by_spaces(translations: list[str], references: list[str], tags: list[str], language: str) -> None:
     """Prints the scores of tokenizers that need spaces between words, and take one reference."""
     as_t2t = (
-        f"{tag.removeprefix('BLEU_')} {t2t_bleu(translations, references, LOWERCASE[tag]):.2f}"
-        for tag in tags
+        f"{tag.removeprefix('BLEU_')} {metrics.t2t_bleu(translations, references, lowercase):.2f}"
+        for tag, lowercase in scoring.LOWERCASE.items()
+        if tag in tags
     )
     print(f"as T2T's t2t-bleu (its own tokeniser; not comparable to sacreBLEU): {', '.join(as_t2t)}")
     code = primary_code(language)
-    if code and code in paper_style_languages():
+    if code and code in metrics.paper_style_languages():
         compounds = ", compounds split" if code == "de" else ""
-        paper = paper_style_bleu(translations, references, code)
+        paper = metrics.paper_style_bleu(translations, references, code)
         print(f"paper-style BLEU (Moses tokens{compounds}; not comparable to sacreBLEU) = {paper}")
 
 
@@ -143,17 +131,19 @@ def _score_folder(flags: BleuFlags, language: str) -> None:
     for name, lines in zip(names, references, strict=True):
         if len(lines) != len(references[0]):
             raise T2TError(f"{names[0]} has {len(references[0])} lines but {name} has {len(lines)}")
-    curves = BleuCurves(Path(flags.event_dir).expanduser(), flags.tag_suffix) if flags.event_dir else None
+    curves = (
+        scoring.BleuCurves(Path(flags.event_dir).expanduser(), flags.tag_suffix) if flags.event_dir else None
+    )
     last_step = curves.last_step if curves and flags.min_steps < 0 else None
     min_steps = max(flags.min_steps, 0) if last_step is None else last_step + 1
     begins_with_zero = min_steps == 0 if flags.report_zero is None else flags.report_zero
     files = wait_flags.step_files(
-        lambda: list_translations(folder), flags.wait_minutes, f"a translation in {folder}", min_steps
+        lambda: scoring.list_translations(folder), flags.wait_minutes, f"a translation in {folder}", min_steps
     )
-    score = partial(bleu_by_tag, variant=flags.bleu_variant, target_lang=language)
-    scored: list[ScoredTranslation] = []
+    score = partial(scoring.bleu_by_tag, variant=flags.bleu_variant, target_lang=language)
+    scored: list[scoring.ScoredTranslation] = []
     with curves or nullcontext():
-        for translation in score_translations(
+        for translation in scoring.score_translations(
             files, references, name_of(names[0]), score, lambda fault: say(f"warning: {fault}")
         ):
             file, scores = translation.file, translation.scores
@@ -194,7 +184,7 @@ def _lines(path: str) -> list[str]:
     """Reads the lines of a file, which must not be empty, or of the standard input."""
     if path == STANDARD_STREAM:
         return text_files.read_lines(path, "reference")
-    return read_lines(Path(path).expanduser())
+    return metrics.read_lines(Path(path).expanduser())
 
 
 main = Command(BleuFlags, _bleu, __doc__)

@@ -22,7 +22,7 @@ from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.flags import flag
 from t2t_revival.cli.support.problem_flags import DATA_DIR, DataFlags
 from t2t_revival.data.cleaning import RULES
-from t2t_revival.data.metadata import Metadata, SplitCounts, cleaned_path
+from t2t_revival.data.config import Metadata, SplitCounts, cleaned_path
 from t2t_revival.data.workers import ShardRunner
 from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.problems.problem import TRAIN, Problem
@@ -84,17 +84,13 @@ def _shard_runner(flags: DatagenFlags) -> ShardRunner | None:
     if not flags.debug:
         logging.disable(logging.WARNING)  # Beam warns of packages for Google Cloud, while it is imported
     try:
-        return _beam(runner, options)
+        from t2t_revival.data.beam import BeamShardRunner
+
+        return BeamShardRunner(runner, options)
     except ModuleNotFoundError as error:
         raise T2TError(f"--runner={runner} needs Apache Beam ({error}): pip install apache-beam") from error
     finally:
         logging.disable(logging.NOTSET)
-
-
-def _beam(runner: str, options: list[str]) -> ShardRunner:
-    from t2t_revival.data.beam import BeamShardRunner
-
-    return BeamShardRunner(runner, options)
 
 
 def _dropped(metadata: Metadata) -> Iterator[list[str]]:

@@ -28,22 +28,14 @@ from t2t_revival.addons.distillation.teacher_outputs import TeacherOutputs, read
 from t2t_revival.checkpoints.averaging import average_latest
 from t2t_revival.checkpoints.directory import list_averaged, list_checkpoints
 from t2t_revival.checkpoints.selection import taking_next
-from t2t_revival.cli.support import tensorflow_setup
+from t2t_revival.cli.support import run_flags, tensorflow_setup
 from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.engine_flags import Engine, engine_flags
 from t2t_revival.cli.support.flags import flag
 from t2t_revival.cli.support.messages import ProgressBar, say, warn_of_corruption
 from t2t_revival.cli.support.problem_flags import show_generation
-from t2t_revival.cli.support.run_flags import (
-    DECODE_HPARAMS,
-    ShardFlags,
-    checkpoint_flag,
-    decode_options,
-    shards_flag,
-)
 from t2t_revival.cli.support.subcommand import run_command
 from t2t_revival.cli.support.text_files import STANDARD_STREAM, read_lines
-from t2t_revival.cli.support.training_flags import NAMES, TrainingFlags
 from t2t_revival.curve_files import DEV, has_point
 from t2t_revival.decoding.trained_models import TrainedModel, load_translator, open_models
 from t2t_revival.errors import CommandLine, T2TError
@@ -64,16 +56,16 @@ DECODING = (
     "teacher_precision",
 )
 COMMON = ("t2t_usr_dir", "debug")
-TRAINING = ("hparams_set", "original_targets", *NAMES)
+TRAINING = ("hparams_set", "original_targets", *run_flags.NAMES)
 
 
 @dataclass(frozen=True)
-class DistillFlags(TrainingFlags, ShardFlags):
+class DistillFlags(run_flags.TrainingFlags, run_flags.ShardFlags):
     """The flags of t2t-distill."""
 
     exclusive = tuple(("worker_id", name) for name in TRAINING)
     needs = (("decode_shards", "worker_id"),)
-    decode_hparams: str = flag("", DECODE_HPARAMS)
+    decode_hparams: str = flag("", run_flags.DECODE_HPARAMS)
     engine: Engine = engine_flags("teacher_")
     teacher: tuple[str, ...] = flag(
         (),
@@ -97,8 +89,8 @@ class DistillFlags(TrainingFlags, ShardFlags):
         "Folder of the teacher's outputs and the student's data, which several students can share; by "
         "default OUTPUT_DIR/distilled.",
     )
-    checkpoint: str | None = checkpoint_flag("of the teacher, by default as t2t-decoder.")
-    decode_shards: int = shards_flag("Each writes the same files as a single one would.")
+    checkpoint: str | None = run_flags.checkpoint_flag("of the teacher, by default as t2t-decoder.")
+    decode_shards: int = run_flags.shards_flag("Each writes the same files as a single one would.")
 
     def repeated(self, names: Sequence[str]) -> dict[str, object]:
         """The flags among these that the command was called with, for another command."""
@@ -110,7 +102,15 @@ def _distill(flags: DistillFlags) -> None:
     _check_flags(flags)
 
     def decode_or_train() -> None:
-        teachers, run = _teachers(flags)
+        flags.import_usr_dir()
+        folders = [flags.refuse_t2t(Path(name).expanduser(), "teacher") for name in flags.teacher]
+        teachers = open_models(folders, "teacher", flags.checkpoint, warn_of_corruption)
+        run = teachers[0].folder.run
+        if flags.problem not in (None, run.problem):
+            raise T2TError(
+                f"--problem={flags.problem}: the teacher in {folders[0]} is a model of {run.problem}; omit "
+                "the flag"
+            )
         of_problem = replace(flags, problem=run.problem)
         if "worker_id" in flags.given:
             _decode(of_problem, _outputs(of_problem, teachers, run))
@@ -132,20 +132,6 @@ def _check_flags(flags: DistillFlags) -> None:
         raise T2TError("--strategy=multi_worker: a student is trained on one machine; leave it out")
 
 
-def _teachers(flags: DistillFlags) -> tuple[list[TrainedModel], Run]:
-    """Returns the teachers, and the run of the first, with which `--problem` must agree."""
-    flags.import_usr_dir()
-    folders = [flags.refuse_t2t(Path(name).expanduser(), "teacher") for name in flags.teacher]
-    teachers = open_models(folders, "teacher", flags.checkpoint, warn_of_corruption)
-    run = teachers[0].folder.run
-    if flags.problem not in (None, run.problem):
-        raise T2TError(
-            f"--problem={flags.problem}: the teacher in {folders[0]} is a model of {run.problem}; omit the "
-            "flag"
-        )
-    return teachers, run
-
-
 def _outputs(flags: DistillFlags, teachers: list[TrainedModel], run: Run) -> TeacherOutputs:
     """Returns the outputs that the flags ask for, decoded or not."""
     data = teachers[0].folder.own_data(flags.data_dir)
@@ -162,7 +148,7 @@ def _outputs(flags: DistillFlags, teachers: list[TrainedModel], run: Run) -> Tea
         Path(folder).expanduser(),
         teachers,
         data,
-        decode_options(flags.decode_hparams, run),
+        run_flags.decode_options(flags.decode_hparams, run),
         flags.nearest,
         monolingual,
         str(flags.engine),
@@ -203,26 +189,20 @@ def _train_student(flags: DistillFlags, teachers: list[TrainedModel], run: Run) 
     if not outputs.are_complete():
         given = flags.repeated((*DECODING, *COMMON))
         run_command("t2t-distill", {**given, "distilled_dir": outputs.folder, "worker_id": 0})
-    _make_data(flags, outputs, teachers[0].folder.vocabulary_files)
+    with ProgressBar("pairs") as bar:
+        progress, vocabularies = partial(show_generation, bar), teachers[0].folder.vocabulary_files
+        counts = make_student_data(outputs, flags.original_targets, vocabularies, progress)
+    say(f"{counts['pairs']:,} training pairs of {counts['sources']:,} sources in {data_dir}")
+    if empty := counts["empty_outputs"]:
+        say(f"{empty:,} outputs of the teacher are empty and left out")
     if not has_point(output_dir, DEV, hparams.train_steps):
         places = {"problem": run.problem, "data_dir": data_dir, "output_dir": output_dir}
-        training = flags.repeated(("hparams_set", *NAMES, *COMMON))
+        training = flags.repeated(("hparams_set", *run_flags.NAMES, *COMMON))
         run_command("t2t-trainer", {**places, **training})
     if list_checkpoints(output_dir)[-1].step not in [average.step for average in list_averaged(output_dir)]:
         average_latest(output_dir, hparams.average_checkpoints, on_damaged=warn_of_corruption, on_note=say)
     _compare(flags, outputs, TrainedModel.select(ModelFolder(output_dir), None, warn_of_corruption))
     print(f"next: {CommandLine('t2t-decoder', output_dir=output_dir, t2t_usr_dir=flags.t2t_usr_dir)}")
-
-
-def _make_data(flags: DistillFlags, outputs: TeacherOutputs, vocabularies: list[Path]) -> None:
-    """Makes the student's data, unless that is done, and reports the numbers of its pairs."""
-    with ProgressBar("pairs") as bar:
-        progress = partial(show_generation, bar)
-        counts = make_student_data(outputs, flags.original_targets, vocabularies, progress)
-    data_dir = student_data_dir(outputs, flags.original_targets)
-    say(f"{counts['pairs']:,} training pairs of {counts['sources']:,} sources in {data_dir}")
-    if empty := counts["empty_outputs"]:
-        say(f"{empty:,} outputs of the teacher are empty and left out")
 
 
 def _compare(flags: DistillFlags, outputs: TeacherOutputs, student: TrainedModel) -> None:

@@ -26,16 +26,7 @@ from t2t_revival.cli.support.messages import duration, say, say_skipped
 from t2t_revival.cli.support.run_flags import SPLIT_DIR, RunFlags, checkpoint_flag
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import CommandLine, T2TError
-from t2t_revival.evaluation.checkpoint_evaluation import (
-    Evaluation,
-    Evaluations,
-    best_checkpoint,
-    checkpoint_lister,
-    drawn_score,
-    evaluate_checkpoints,
-    evaluation_settings,
-    run_metric,
-)
+from t2t_revival.evaluation import checkpoint_evaluation as evaluation
 from t2t_revival.metrics.metric import metric_of
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.problems.problem import DEV, TEST, Data
@@ -63,12 +54,15 @@ def _eval(flags: EvalFlags) -> None:
     engine = _own_engine(flags)
     folder = flags.open_model()
     if flags.engine.is_ctranslate2:
-        _check_ctranslate2(flags, folder)
+        from t2t_revival.decoding.ctranslate2_engine import check_usable
+
+        options = DecodeHParams.parse("", folder.run.decode_hparams)
+        check_usable(folder.hparams, options, flags.engine.precision)  # before TensorFlow is loaded
     split = TEST if flags.eval_use_test_set else DEV
     data = folder.own_data(flags.data_dir)
-    settings = evaluation_settings(folder, data, split, flags.eval_bleu_sentences, engine)
+    settings = evaluation.evaluation_settings(folder, data, split, flags.eval_bleu_sentences, engine)
     tensorflow_setup.load_backend()
-    _evaluate(flags, folder, data, Evaluations(folder.path, split, settings), split)
+    _evaluate(flags, folder, data, evaluation.Evaluations(folder.path, split, settings), split)
 
 
 def _own_engine(flags: EvalFlags) -> str:
@@ -82,18 +76,11 @@ def _own_engine(flags: EvalFlags) -> str:
     return str(flags.engine)
 
 
-def _check_ctranslate2(flags: EvalFlags, folder: ModelFolder) -> None:
-    """Checks, before TensorFlow is loaded, that CTranslate2 can decode with the model."""
-    from t2t_revival.decoding.ctranslate2_engine import check_usable
-
-    check_usable(folder.hparams, DecodeHParams.parse("", folder.run.decode_hparams), flags.engine.precision)
-
-
 def _evaluate(
     flags: EvalFlags,
     folder: ModelFolder,
     data: Data,
-    table: Evaluations,
+    table: evaluation.Evaluations,
     split: str,
 ) -> None:
     """Prints a row for each checkpoint, and the recommendation."""
@@ -117,7 +104,7 @@ def _evaluate(
     sentences = flags.eval_bleu_sentences
     names = [name for name in data.problem.eval_metrics() if sentences or not metric_of(name).outputs]
     where = flags.checkpoint or folder.path
-    list_checkpoints = checkpoint_lister(folder.path, flags.checkpoint)
+    list_checkpoints = evaluation.checkpoint_lister(folder.path, flags.checkpoint)
     seen: set[Path] = set()
 
     def say_start(checkpoint: Checkpoint, seconds: float) -> None:
@@ -127,8 +114,8 @@ def _evaluate(
         name = checkpoint.path.relative_to(checkpoint.path.parents[checkpoint.averaged])
         say(f"scoring {name}, {left} to go" + (f", about {duration(left * seconds)}" if seconds else ""))
 
-    rows: list[Evaluation] = []
-    for row in evaluate_checkpoints(
+    rows: list[evaluation.Evaluation] = []
+    for row in evaluation.evaluate_checkpoints(
         wait_flags.step_files(list_checkpoints, flags.eval_timeout_mins, f"a checkpoint in {where}"),
         table,
         scorer,
@@ -144,17 +131,19 @@ def _evaluate(
     if not rows:
         raise T2TError(f"no valid checkpoint in {where}: train with t2t-trainer")
     picture = table.path.with_suffix(".png")
-    score = drawn_score(folder.path, [row.scores for row in rows])
+    score = evaluation.drawn_score(folder.path, [row.scores for row in rows])
     title = f"{folder.run.problem}, {folder.run.hparams_set}: {split}"
     draw_evaluations(table.rows, picture, title, score)
     print(f"table    {table.path}\npicture  {picture}")
     references = [target for _, target in sample(data, split, sentences)]
-    best, reason = best_checkpoint(rows, data.problem, table.outputs, references, run_metric(folder.path))
+    best, reason = evaluation.best_checkpoint(
+        rows, data.problem, table.outputs, references, evaluation.run_metric(folder.path)
+    )
     print(reason)
     _print_next(flags, folder, best)
 
 
-def _print_next(flags: EvalFlags, folder: ModelFolder, best: Evaluation) -> None:
+def _print_next(flags: EvalFlags, folder: ModelFolder, best: evaluation.Evaluation) -> None:
     path = Path(os.path.normpath(folder.path / best.checkpoint))
     if not path.exists():
         print(

@@ -167,10 +167,6 @@ def _table1(runs: Runs, flags: ReproduceFlags) -> None:
     print(f"picture  {table1.draw(runs.folder, runs.scale.name)}")
 
 
-def _table2(runs: Runs, flags: ReproduceFlags) -> None:
-    _show(runs, [table2.make_table(runs, flags.problems, flags.models, say)], table2.draw)
-
-
 def _table3(runs: Runs, flags: ReproduceFlags) -> None:
     table, found = table3.make_tables(runs, flags.rows, say)
     _show(runs, [table, found] if found.rows else [table], table3.draw)
@@ -203,7 +199,9 @@ def _show(
 
 MAKERS: dict[str, Maker] = {
     "table 1": _table1,
-    "table 2": _table2,
+    "table 2": lambda runs, flags: _show(
+        runs, [table2.make_table(runs, flags.problems, flags.models, say)], table2.draw
+    ),
     "table 3": _table3,
     "table 4": _table4,
     "figure 3": partial(_figure, figures.figure3),

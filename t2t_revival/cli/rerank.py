@@ -25,19 +25,11 @@ from t2t_revival.addons.rerank import reranking
 from t2t_revival.addons.rerank.bleu_tuning import Table, bleu_statistics, tune
 from t2t_revival.addons.rerank.reranking import NBest, RescoringModel
 from t2t_revival.checkpoints.selection import taking_next
-from t2t_revival.cli.support import tensorflow_setup
+from t2t_revival.cli.support import tensorflow_setup, text_files
 from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.flags import READ, WRITTEN, flag
 from t2t_revival.cli.support.messages import ProgressBar, say, warn_of_corruption
 from t2t_revival.cli.support.problem_flags import ProblemFlags
-from t2t_revival.cli.support.text_files import (
-    STANDARD_STREAM,
-    check_outputs,
-    name_of,
-    output_path,
-    output_to,
-    read_lines,
-)
 from t2t_revival.decoding.outputs import to_bytes
 from t2t_revival.decoding.trained_models import load_translator
 from t2t_revival.errors import CommandLine, T2TError
@@ -88,7 +80,7 @@ class RerankFlags(ProblemFlags):
 
 
 def _rerank(flags: RerankFlags) -> None:
-    if flags.tune and flags.output_file == STANDARD_STREAM:
+    if flags.tune and flags.output_file == text_files.STANDARD_STREAM:
         raise T2TError("--output_file=-: the weights' report goes to the standard output; name a file")
     nbest, references = _read(flags)
     weights_file = Path(flags.weights_file or "rerank.json").expanduser()
@@ -112,26 +104,29 @@ def _check_weights_file(flags: RerankFlags, weights_file: Path) -> None:
     """Checks that the file of weights is not another one, and that outputs can be written."""
     named = {f"--weights_file={weights_file}": weights_file}
     if flags.tune:
-        check_outputs(flags.files(READ) | flags.files(WRITTEN), named)
+        text_files.check_outputs(flags.files(READ) | flags.files(WRITTEN), named)
     else:
-        check_outputs(named, flags.files(WRITTEN) or {"": STANDARD_STREAM})
-    for file in (weights_file if flags.tune else None, output_path(flags.output_file)):
+        text_files.check_outputs(named, flags.files(WRITTEN) or {"": text_files.STANDARD_STREAM})
+    for file in (weights_file if flags.tune else None, text_files.output_path(flags.output_file)):
         if file and not is_special(file):
             check_writable(file.parent)
 
 
 def _read(flags: RerankFlags) -> tuple[NBest, list[str]]:
     """Reads the n-best lists and, with `--tune`, as many references."""
-    lines, sources = read_lines(flags.nbest, "nbest"), read_lines(flags.source, "source")
-    name = name_of(flags.nbest)
+    lines, sources = (
+        text_files.read_lines(flags.nbest, "nbest"),
+        text_files.read_lines(flags.source, "source"),
+    )
+    name = text_files.name_of(flags.nbest)
     nbest = NBest.parse(lines, sources, name)
     if not lines:
         raise T2TError(f"{name}: the file is empty")
-    references = read_lines(flags.reference, "reference") if flags.tune else []
+    references = text_files.read_lines(flags.reference, "reference") if flags.tune else []
     if flags.tune and len(references) != len(lines):
         raise T2TError(
-            f"{name_of(flags.reference)} has {len(references)} lines, and {name} has {len(lines)}: give one "
-            "reference for each"
+            f"{text_files.name_of(flags.reference)} has {len(references)} lines, and {name} has "
+            f"{len(lines)}: give one reference for each"
         )
     if flags.tune and nbest.width < 2:
         raise T2TError("no line has several candidates: there is nothing to choose from")
@@ -166,7 +161,7 @@ def _scores(flags: RerankFlags, models: Sequence[RescoringModel], nbest: NBest) 
         options = f"extra_length={reranking.EXTRA_LENGTH}"
         translator = load_translator([one.model], options, parallel)
         with ProgressBar("outputs") as bar:
-            name = name_of(flags.nbest)
+            name = text_files.name_of(flags.nbest)
             found.append(reranking.log_probs(translator, nbest, one.reverse, name, bar.show_decoding, say))
     return found
 
@@ -217,8 +212,8 @@ def _tune(
 
 
 def _write(flags: RerankFlags, outputs: list[str], models: Sequence[RescoringModel]) -> None:
-    path = output_path(flags.output_file)
-    with output_to(path) as output:
+    path = text_files.output_path(flags.output_file)
+    with text_files.output_to(path) as output:
         output.start({"output": "reranked"}, len(outputs), resumable=False)
         for text in outputs:
             output.write(to_bytes([text]))

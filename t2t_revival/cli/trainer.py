@@ -15,21 +15,21 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from t2t_revival.checkpoints.best import best_value
+from t2t_revival.checkpoints.selection import best_value
 from t2t_revival.cli.support import tensorflow_setup
-from t2t_revival.cli.support.best_export import BestExport
 from t2t_revival.cli.support.command import EXIT_SIGNAL, Command
 from t2t_revival.cli.support.flags import flag
 from t2t_revival.cli.support.messages import duration, say, warn_of_corruption
 from t2t_revival.cli.support.problem_flags import DataFlags, uses_tensorflow
-from t2t_revival.cli.support.training_flags import TrainingFlags
+from t2t_revival.cli.support.run_flags import TrainingFlags
+from t2t_revival.cli.support.subcommand import BestExport
 from t2t_revival.curve_files import best_row, is_falling
 from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.hparams.hparams import HParams
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.problems.problem import DEV, TRAIN, Data
 from t2t_revival.training.events import EARLY, BestEvent, EvaluatedEvent, Event, NoteEvent, StepEvent
-from t2t_revival.training.warm_start import WarmStart
+from t2t_revival.training.run_config import WarmStart
 from t2t_revival.visualization.learning_curve import draw_learning_curve
 
 if TYPE_CHECKING:
@@ -59,7 +59,10 @@ class TrainerFlags(DataFlags, TrainingFlags):
 
 
 def _train(flags: TrainerFlags) -> int:
-    warm_start = _warm_start(flags)
+    warm_start = None
+    if flags.warm_start_from:
+        path = flags.refuse_t2t(Path(flags.warm_start_from).expanduser(), "warm_start_from")
+        warm_start = WarmStart.open(path, flags.warm_start_partial, warn_of_corruption)
     vocab_files = warm_start.folder.vocabulary_files if warm_start else []
     problem = flags.named_problem(vocab_files)
     folder = ModelFolder(flags.run_dir())
@@ -71,7 +74,9 @@ def _train(flags: TrainerFlags) -> int:
     flags.check_metrics(problem)
     if mixture := problem.requested_mixture:
         _check_corpora(flags, [corpus.name for corpus in mixture.corpora])
-    _check_best(flags)
+    for name in ("export_best", "best_metric"):
+        if flags.has(name) and not flags.config.keep_best:
+            raise T2TError(f"--{name} needs --keep_best above 0")
     folder.prepare(problem.name, flags.named_set(), problem.hparams(hparams))
     if warm_start:
         warm_start.check(problem.name, problem.hparams(hparams))
@@ -97,13 +102,6 @@ def _train(flags: TrainerFlags) -> int:
     _check_corpora(flags, list(data.corpora(DEV)))
     tensorflow_setup.load_backend()
     return _run(flags, data, hparams, folder, warm_start)
-
-
-def _warm_start(flags: TrainerFlags) -> WarmStart | None:
-    if not flags.warm_start_from:
-        return None
-    path = flags.refuse_t2t(Path(flags.warm_start_from).expanduser(), "warm_start_from")
-    return WarmStart.open(path, flags.warm_start_partial, warn_of_corruption)
 
 
 def _run(
@@ -135,12 +133,6 @@ def _run(
         say(f"step {result.step}: this worker has finished; the chief has reported and saved")
     number = signal.Signals.__members__.get(result.stopped_by or "")
     return EXIT_SIGNAL + number if number else 0
-
-
-def _check_best(flags: TrainerFlags) -> None:
-    for name in ("export_best", "best_metric"):
-        if flags.has(name) and not flags.config.keep_best:
-            raise T2TError(f"--{name} needs --keep_best above 0")
 
 
 def _check_corpora(flags: TrainerFlags, corpora: list[str]) -> None:

@@ -18,12 +18,11 @@ from t2t_revival.checkpoints.directory import list_checkpoints
 from t2t_revival.checkpoints.file import CheckpointNotFoundError, CorruptCheckpointError
 from t2t_revival.cli.support import tensorflow_setup, wait_flags
 from t2t_revival.cli.support.command import Command
-from t2t_revival.cli.support.flags import READ, descriptions, flag
+from t2t_revival.cli.support.flags import READ, flag
 from t2t_revival.cli.support.messages import ProgressBar, say, say_skipped
 from t2t_revival.cli.support.run_flags import DECODE_HPARAMS, RunFlags, decode_options
 from t2t_revival.cli.support.text_files import check_outputs, read_lines
 from t2t_revival.decoding.checkpoint_translations import CheckpointTranslations
-from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.model_folder import ModelFolder
 
@@ -43,8 +42,10 @@ class TranslateFlags(RunFlags):
     )
     translations_dir: str = flag("", f"Folder for the translations; by default MODEL_DIR/{FOLDER}.")
     decode_hparams: str = flag("", DECODE_HPARAMS)
-    beam_size: int | None = flag(None, descriptions(DecodeHParams)["beam_size"])
-    alpha: float | None = flag(None, descriptions(DecodeHParams)["alpha"])
+    beam_size: int | None = flag(
+        None, "Hypotheses kept at each position, 1 is greedy; maximum number of samples."
+    )
+    alpha: float | None = flag(None, "Exponent of the length penalty.")
     min_steps: int = flag(0, wait_flags.MIN_STEPS)
     wait_minutes: int = flag(0, wait_flags.waiting_for("checkpoint"))
 

@@ -7,34 +7,99 @@ function of the seed and the epoch, so that a stopped training resumes at the ex
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from t2t_revival.data.buckets import bucket_batch_sizes, bucket_boundaries
-from t2t_revival.data.examples import (
-    Block,
-    Pairs,
-    Side,
-    alignment_shares,
-    parse,
-    parse_alignments,
-    parse_weights,
-)
-from t2t_revival.data.iterator_state import IteratorState, resume_from
-from t2t_revival.data.mixing import Mixing, weights
+from t2t_revival.data import examples
+from t2t_revival.data.examples import Mixing
 from t2t_revival.data.records import SplitData
 from t2t_revival.data.subword_dropout import pair_keys, sample
-from t2t_revival.data.vocabulary.splits import Splits
+from t2t_revival.data.vocabulary.text_encoder import Splits
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams.hparams import HParams
 
 Element: TypeAlias = tuple[np.ndarray, ...]  # inputs, targets, weights of rows or of all; alignments
 CHUNK = 2**19  # examples held and shuffled together
 HISTORY = 4096  # produced batches whose state is kept
-BEGINNING = IteratorState()
 EQUAL_WEIGHTS = np.ones(1, np.float32)
+ORDER_SETTINGS = ("seed", "shards", "chunk", "mixture")  # which determine the order of an epoch's examples
+MIN_WIDTH = 16  # tokens; narrower batches would save little time
+# {"inputs": int32 [n, source], "targets": int32 [n, target]}, labels and weights, float32, [n, target]
+EvaluationBatch: TypeAlias = tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]
+
+
+def bucket_boundaries(
+    max_length: int, min_length_bucket: int, length_bucket_step: float, count: int = 0
+) -> list[int]:
+    """Returns the buckets' upper bounds in tokens, ascending; the last is `max_length` (T2T's rule).
+
+    With a `count`, at most so many of them are left, evenly spread.
+    """
+    bounds = []
+    bound = min_length_bucket
+    while bound < max_length:
+        bounds.append(bound)
+        bound = max(bound + 1, int(bound * length_bucket_step))
+    bounds.append(max_length)
+    kept = min(count or len(bounds), len(bounds))
+    return [bounds[len(bounds) * number // kept - 1] for number in range(1, kept + 1)]
+
+
+def bucket_batch_sizes(bounds: list[int], batch_size: int) -> list[int]:
+    """Returns the examples per replica of each bucket: `batch_size` tokens at its bound, at least one."""
+    return [max(1, batch_size // bound) for bound in bounds]
+
+
+def fixed_width(length: int) -> int:
+    """Returns a width for batches that are compiled for each shape: the next power of two, at least 16."""
+    return max(MIN_WIDTH, 1 << (length - 1).bit_length())
+
+
+@dataclass(frozen=True)
+class IteratorState:
+    """The next batch of a training. `dataclasses.asdict` is its form in checkpoints."""
+
+    epoch: int = 0
+    chunk: int = 0
+    batch: int = 0  # micro-batches consumed of that chunk
+    cut: str = ""  # the key of these batches; "" before the first
+
+
+BEGINNING = IteratorState()
+
+
+def resume_from(state: IteratorState, key: str) -> tuple[IteratorState, str | None]:
+    """Returns the state from which a training resumes after `state`.
+
+    `key` has all settings that determine its batches, as "name=value name=value ...".
+
+    No example of the epoch is skipped: where batches are made with other settings, the chunk of examples
+    begins again; where examples come in another order, the epoch does.
+
+    Returns:
+        The state, and one line for the user on which examples are repeated; `None` if there are none.
+    """
+    resumed = replace(state, cut=key)
+    if not state.cut or not (state.chunk or state.batch):
+        return resumed, None
+    before, now = _settings(state.cut), _settings(key)
+    changed = [name for name in now if now[name] != before[name]]
+    changes = ", ".join(f"{name}={now[name]} instead of {before[name]}" for name in changed)
+    note = f"batching has changed ({changes}): examples of this epoch"
+    if any(name in ORDER_SETTINGS for name in changed):
+        return replace(resumed, chunk=0, batch=0), f"{note} are repeated"
+    if not (changed and state.batch):
+        return resumed, None
+    after = f" after its first {state.chunk * int(now['chunk']):,}" if state.chunk else ""
+    return replace(resumed, batch=0), f"{note}{after} are repeated"
+
+
+def _settings(key: str) -> dict[str, str]:
+    settings = (setting.partition("=") for setting in key.split())
+    return {"mixture": ""} | {name: value for name, _, value in settings}
 
 
 class ExampleCounts(NamedTuple):
@@ -113,7 +178,8 @@ class TrainingBatches:
         self._accumulate = accumulate
         self._seed = seed
         self._pad_to_bucket = pad_to_bucket
-        mixture = weights(data.corpora)
+        named = (corpus for corpus in data.corpora if corpus.name)
+        mixture = ",".join(f"{corpus.name}:{corpus.weight:.15g}" for corpus in named)
         self._batching_key = (
             f"seed={seed} shards={len(self._shards)} chunk={chunk} replicas={replicas} "
             f"batch_size={hparams.batch_size} max_length={hparams.max_length} "
@@ -201,24 +267,27 @@ class TrainingBatches:
             skip = 0
 
     def _chunk_batches(
-        self, records: list[Block], epoch: int, chunk: int, skip: int
+        self, records: list[examples.Block], epoch: int, chunk: int, skip: int
     ) -> Iterator[tuple[IteratorState, _Batch]]:
         """Yields the batches of a chunk after the first `skip`; clears `records` to free memory early."""
-        pairs = parse(records, self._data.swapped)
+        pairs = examples.parse(records, self._data.swapped)
         if self._hparams.subword_dropout and self._splits:
             keys = pair_keys(records, self._shards, self._seed)
             pairs = sample(pairs, keys, self._splits, self._hparams)
-        weights = parse_weights(records) if self._data.weighted else None
-        alignments = parse_alignments(records) if self.aligned else None
+        serialised = [record for block in records for record in block.records]
+        weights = examples.floats(serialised, "weight", 1.0) if self._data.weighted else None
+        alignments = examples.int_lists(serialised, "alignment")[0] if self.aligned else None
         records.clear()
-        batches = self._make_batches(pairs, _generator(self._seed, epoch, chunk + 1))
+        batches = self._make_batches(pairs, np.random.default_rng([self._seed % 2**64, epoch, chunk + 1]))
         for batch in range(skip, len(batches)):
             following = (chunk, batch + 1) if batch + 1 < len(batches) else (chunk + 1, 0)
             members, bucket = batches[batch]
             state = IteratorState(epoch, *following, self._batching_key)
             yield state, self._assemble(pairs, weights, alignments, members, bucket)
 
-    def _make_batches(self, pairs: Pairs, generator: np.random.Generator) -> list[tuple[np.ndarray, int]]:
+    def _make_batches(
+        self, pairs: examples.Pairs, generator: np.random.Generator
+    ) -> list[tuple[np.ndarray, int]]:
         """Assigns a chunk's examples to batches of similar length.
 
         Returns:
@@ -244,9 +313,9 @@ class TrainingBatches:
 
     def _assemble(
         self,
-        pairs: Pairs,
+        pairs: examples.Pairs,
         weights: np.ndarray | None,
-        alignments: Side | None,
+        alignments: examples.Side | None,
         members: np.ndarray,
         bucket: int,
     ) -> _Batch:
@@ -259,7 +328,7 @@ class TrainingBatches:
         shares: tuple[np.ndarray, ...] = ()
         if alignments is not None:
             shape = (*targets.shape, inputs.shape[1])
-            shares = (alignment_shares(alignments, pairs, members, shape, self._data.swapped),)
+            shares = (examples.alignment_shares(alignments, pairs, members, shape, self._data.swapped),)
         return _Batch(
             inputs,
             targets,
@@ -277,5 +346,39 @@ class _Batch(NamedTuple):
     alignments: tuple[np.ndarray, ...]  # float32 [n, t, s], or none
 
 
-def _generator(seed: int, *stream: int) -> np.random.Generator:
-    return np.random.default_rng([seed % 2**64, *stream])
+def evaluation_batches(
+    data: SplitData, hparams: HParams, *, replicas: int = 1, fixed_shapes: bool = False
+) -> list[EvaluationBatch]:
+    """Returns batches of every example once, the longest first, without truncation.
+
+    Args:
+        data: the split.
+        hparams: `batch_size` and `reverse_target` are read.
+        replicas: the number of rows of every batch is a multiple of this; all-PAD rows fill it up.
+        fixed_shapes: pad both sides to the same power of two and fill up rows, so that there are few shapes,
+            one for each width (XLA compiles each shape separately).
+
+    Returns:
+        Inputs, labels and weights, which are 1 at every non-pad target position.
+
+    Raises:
+        T2TError: a shard is missing or corrupt.
+    """
+    blocks = [block for shard in sorted(data.paths) for block in examples.read_blocks(shard, examples.BLOCK)]
+    pairs = examples.parse(blocks, data.swapped)
+    source, target = pairs.inputs.lengths, pairs.targets.lengths
+    longest = np.maximum(source, target)
+    order = np.lexsort((source, target, longest))[::-1]
+    batches: list[EvaluationBatch] = []
+    begin = 0
+    while begin < len(order):
+        width = int(longest[order[begin]])
+        width = fixed_width(width) if fixed_shapes else width
+        most_rows = replicas * bucket_batch_sizes([width], hparams.batch_size)[0]
+        members = order[begin : begin + most_rows]
+        shape = (most_rows, width) if fixed_shapes else (-(-len(members) // replicas) * replicas, 0)
+        inputs = pairs.inputs.padded(members, *shape)
+        labels = pairs.targets.padded(members, *shape, backwards=hparams.reverse_target)
+        batches.append(({"inputs": inputs, "targets": labels}, labels, (labels != 0).astype(np.float32)))
+        begin += most_rows
+    return batches

@@ -64,21 +64,9 @@ def _is_broken(source: str, target: str) -> bool:
     )
 
 
-def _is_equal(source: str, target: str) -> bool:
-    return source.strip() == target.strip()
-
-
-def _is_long(source: str, target: str) -> bool:
-    return max(_length(source), _length(target)) > MAX_LENGTH
-
-
 def _is_uneven(source: str, target: str) -> bool:
     shorter, longer = sorted((_length(source), _length(target)))
     return longer > RATIO_LENGTH and longer > MAX_RATIO * shorter
-
-
-def _has_few_letters(source: str, target: str) -> bool:
-    return _few_letters(source) or _few_letters(target)
 
 
 def _length(side: str) -> int:
@@ -106,12 +94,24 @@ class Rule(NamedTuple):
 RULES = (
     Rule("empty side", "a side is empty or blank", has_empty_side),
     Rule("broken text", "control characters, U+FFFD, or UTF-8 that was read as Windows-1252", _is_broken),
-    Rule("equal sides", "source and target are the same text", _is_equal),
-    Rule("long side", f"a side is longer than {MAX_LENGTH:,} characters", _is_long),
+    Rule(
+        "equal sides",
+        "source and target are the same text",
+        lambda source, target: source.strip() == target.strip(),
+    ),
+    Rule(
+        "long side",
+        f"a side is longer than {MAX_LENGTH:,} characters",
+        lambda *sides: max(map(_length, sides)) > MAX_LENGTH,
+    ),
     Rule(
         "uneven", f"one side has over {RATIO_LENGTH} characters and {MAX_RATIO} times the other's", _is_uneven
     ),
-    Rule("few letters", f"less than {MIN_LETTERS:.0%} of a side's characters are letters", _has_few_letters),
+    Rule(
+        "few letters",
+        f"less than {MIN_LETTERS:.0%} of a side's characters are letters",
+        lambda *sides: any(map(_few_letters, sides)),
+    ),
     Rule("duplicate", "an earlier pair has the same source and target", None),
 )
 DUPLICATE = len(RULES)

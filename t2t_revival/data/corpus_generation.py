@@ -14,19 +14,19 @@ The metadata is written last, and then that folder is removed.
 from __future__ import annotations
 
 import dataclasses
+import os
 import shutil
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 from t2t_revival.data import cleaning
-from t2t_revival.data.base_source import DEV, TEST, TRAIN
-from t2t_revival.data.config import DataSpec
-from t2t_revival.data.corpus_rows import CorpusRows
-from t2t_revival.data.generation_folder import read_plan
-from t2t_revival.data.metadata import (
+from t2t_revival.data.base_source import DEV, SPLITS, TEST, TRAIN
+from t2t_revival.data.config import (
     REMEDY,
+    DataSpec,
     Metadata,
     SplitCounts,
     cleaned_path,
@@ -34,7 +34,7 @@ from t2t_revival.data.metadata import (
     references_path,
     unfinished_dir,
 )
-from t2t_revival.data.mixture import Corpus
+from t2t_revival.data.mixture import Corpus, CorpusRows
 from t2t_revival.data.records import fault
 from t2t_revival.data.statistical_alignment import align_corpus, check_installed
 from t2t_revival.data.vocabulary import TextEncoder
@@ -43,12 +43,82 @@ from t2t_revival.data.word_alignment import checked_lines
 from t2t_revival.data.workers import Folders, ShardMaker, ShardRunner, ShardTask
 from t2t_revival.errors import T2TError
 from t2t_revival.utils import checked_json
-from t2t_revival.utils.files import atomic_write
+from t2t_revival.utils.files import atomic_write, exclusive_lock
 from t2t_revival.utils.origins import Origins
 
 OnProgress = Callable[[str, int, int], None]
 MISSING = "missing"
 MANY_PAIRS, MANY_SHARDS, FEW_SHARDS = 1_000_000, 100, 10
+
+
+@contextmanager
+def created(data_dir: Path, work_dir: Path) -> Iterator[None]:
+    """Creates `data_dir`; after a failure, removes it, its new parents and `work_dir` if empty."""
+    created = [folder for folder in (data_dir, *data_dir.parents) if not folder.exists()]
+    try:
+        data_dir.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise T2TError(f"--data_dir={data_dir}: cannot be created ({error.strerror})") from error
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):  # missing or not empty
+            work_dir.rmdir()
+        with suppress(OSError):
+            for folder in created:
+                folder.rmdir()
+        raise
+
+
+@contextmanager
+def generation_lock(data_dir: Path) -> Iterator[None]:
+    """Locks a data_dir against other processes that generate data."""
+    if not os.access(data_dir, os.W_OK | os.X_OK):
+        raise T2TError(f"--data_dir={data_dir}: not writable; give another --data_dir")
+    with exclusive_lock(data_dir, f"{data_dir}: another process is generating data there; wait for it"):
+        yield
+
+
+def read_plan(name: str, data_dir: Path) -> Metadata | None:
+    """Reads the metadata of a problem in a data_dir, or else the plan of its unfinished generation."""
+    for path in (metadata_path(data_dir, name), unfinished_dir(data_dir, name) / "plan.json"):
+        if path.is_file():
+            return Metadata.load(path)
+    patterns = (f"{name}-{split}-?????-of-?????" for split in SPLITS)
+    if stray := next(chain.from_iterable(map(data_dir.glob, patterns)), None):
+        raise T2TError(
+            f"{data_dir} holds {stray.name} without {name}.meta.json: another program has made it; "
+            "give another --data_dir"
+        )
+    return None
+
+
+def other_data(data_dir: Path, name: str) -> list[Metadata]:
+    """Returns the metadata of the other problems in a data_dir; of a mixture, not of each corpus."""
+    paths = sorted(data_dir.glob("*.meta.json"))
+    found = [Metadata.load(path) for path in paths if path != metadata_path(data_dir, name)]
+    return [other for other in found if "." not in other.name]
+
+
+def remove_data(data_dir: Path, plan: Metadata, kept: Sequence[Path] = ()) -> None:
+    """Removes a problem's data, of all corpora, finished or not; the metadata last, which names the rest.
+
+    Vocabularies stay that are among `kept`, or that the data of another problem there has too.
+    """
+    for corpus in plan.corpora:
+        if part := read_plan(f"{plan.name}.{corpus}", data_dir):
+            remove_data(data_dir, part, kept)
+    paths = [path for split in plan.pairs for path in data_dir.glob(f"{plan.name}-{split}-?????-of-?????")]
+    paths += [references_path(data_dir, plan.name, split) for split in plan.pairs]
+    own = metadata_path(data_dir, plan.name)
+    others = [Metadata.load(path) for path in data_dir.glob("*.meta.json") if path != own]
+    shared = {made.name for other in others for made in other.vocabularies}
+    shared |= {path.name for path in kept if path.resolve().parent == data_dir.resolve()}
+    paths += [data_dir / made.name for made in plan.vocabularies if made.name not in shared]
+    for path in [*paths, cleaned_path(data_dir, plan.name)]:
+        path.unlink(missing_ok=True)
+    shutil.rmtree(unfinished_dir(data_dir, plan.name), ignore_errors=True)
+    own.unlink(missing_ok=True)
 
 
 def shard_tasks(plan: Metadata) -> list[ShardTask]:
@@ -141,7 +211,9 @@ class CorpusGeneration:
         folder = self._data_dir.resolve()  # of whose vocabularies the metadata has fingerprints
         foreign = [path for path in config.vocab_file if path.resolve().parent != folder]
         files, vocabularies = Origins.of(source.files()), Origins.of(foreign)
-        pairs = self.corpus.counts(source)
+        pairs = source.counts()
+        if self.corpus.limit:
+            pairs[TRAIN] = min(pairs[TRAIN], self.corpus.limit)
         if self._plan and self._plan.pairs != pairs:
             raise self._changed_source(f"had {self._plan.pairs} pairs and now has {pairs}")
         if self._plan:
@@ -192,7 +264,12 @@ class CorpusGeneration:
         self.make_missing_shards(vocabularies, shard_runner)
         self.write_missing_references()
         self.write_metadata()
-        self.check_shard_sizes()
+        for task in shard_tasks(self.plan):
+            path = self._folders.shard(task)
+            if path.stat().st_size != self.plan.splits[task.split].shard_bytes[task.index]:
+                raise T2TError(
+                    f"{path}: made again, it differs from before, so {self.source_name} has changed; {REMEDY}"
+                )
         shutil.rmtree(self._folders.work)
         self.close()
 
@@ -314,12 +391,3 @@ class CorpusGeneration:
             raise self._changed_source(f"was read while it was written: {change}")
         self._plan = dataclasses.replace(plan, splits=splits)
         self._plan.save(metadata_path(self._data_dir, self._name))
-
-    def check_shard_sizes(self) -> None:
-        """Checks that shards that were made again are what they were before."""
-        for task in shard_tasks(self.plan):
-            path = self._folders.shard(task)
-            if path.stat().st_size != self.plan.splits[task.split].shard_bytes[task.index]:
-                raise T2TError(
-                    f"{path}: made again, it differs from before, so {self.source_name} has changed; {REMEDY}"
-                )

@@ -1,22 +1,184 @@
-"""Examples of shards: serialised in blocks and chunks, and parsed into flat arrays of ids."""
+"""Examples of shards: serialised in blocks and chunks, and parsed into flat arrays of ids.
+
+They are as `records` has them, and read without TensorFlow: each step of the parser reads the same
+field of many at once.
+
+`Mixing` puts them into chunks. An epoch of one source has all of its examples in a new order: blocks of up to
+16 shards in turn. Its chunks end with a block. A mixture is an endless stream. After d examples, corpus i of
+weight w_i has contributed the first floor(d * w_i / sum(w)) of its own stream: all of its examples, in a new
+order each time. Any place of the mixture is so a pure function of seed, corpora and weights. Its chunks are
+exact.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+import zlib
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from fractions import Fraction
+from itertools import chain, count, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from t2t_revival.data.example_parser import Side, floats, int_lists
-from t2t_revival.data.records import READ_BUFFER, SplitData, read_shard
+from t2t_revival.data.records import READ_BUFFER, CorpusShards, SplitData, read_shard
 from t2t_revival.errors import T2TError
 
 if TYPE_CHECKING:
     import tensorflow as tf
 
+
 BLOCK = 1024  # records read and parsed at once
 SIDES = ("inputs", "targets")
+LAST_BYTE = 0x80  # a varint's bytes have this bit, but for its last
+VARINT_BYTES = 10  # at most
+OPEN_SHARDS = 16  # shards read in parallel
+
+
+class Side(NamedTuple):
+    """One side of n examples: concatenated ids int32 [total], and their offsets int64 [n + 1]."""
+
+    ids: np.ndarray
+    offsets: np.ndarray
+
+    @classmethod
+    def joined(cls, sides: Iterable[Side]) -> Side:
+        """Joins the same side of several groups of examples."""
+        groups = list(sides)
+        lengths = [np.zeros(1, np.int64), *(side.lengths for side in groups)]
+        return cls(np.concatenate([side.ids for side in groups]), np.cumsum(np.concatenate(lengths)))
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Lengths of all examples, int64 [n]."""
+        return np.diff(self.offsets)
+
+    def tokens(self, members: np.ndarray) -> int:
+        """Returns the total number of ids of some of the examples."""
+        return int((self.offsets[members + 1] - self.offsets[members]).sum())
+
+    def padded(self, members: np.ndarray, rows: int, width: int, backwards: bool = False) -> np.ndarray:
+        """Pads examples with 0 to int32 [rows, width]; width 0 uses that of the longest member.
+
+        `backwards` reverses the ids of each before its last, which is EOS.
+        """
+        begins, ends = self.offsets[members, None], self.offsets[members + 1, None]  # [n, 1]
+        width = width or int((ends - begins).max())
+        at = begins + np.arange(width)  # [n, width]
+        if backwards:
+            at = np.where(at < ends - 1, begins + ends - 2 - at, at)
+        batch = np.zeros((rows, width), np.int32)
+        batch[: len(members)] = np.where(at < ends, self.ids.take(at, mode="clip"), 0)
+        return batch
+
+
+def int_lists(examples: Sequence[bytes], *names: str) -> list[Side]:
+    """Reads int64 lists, of numbers below 2^31 that are not negative, as int32.
+
+    Args:
+        examples: serialised.
+        names: of the features; one that an example lacks is empty there.
+
+    Raises:
+        ValueError: an example is no `tf.train.Example`, or a list is one of other values.
+    """
+    content, sections = _find(examples, 3, names)
+    lists = []
+    for begins, sizes in sections:
+        packed = content[_ranges(begins, sizes)]
+        ends = packed < LAST_BYTE  # of each varint, its last byte
+        offsets = np.concatenate([[0], np.cumsum(ends)])[np.concatenate([[0], np.cumsum(sizes)])]
+        first = np.concatenate([[0], np.flatnonzero(ends) + 1])[:-1]
+        values, _ = _varints(np.append(packed, np.zeros(VARINT_BYTES, np.uint8)), first)
+        lists.append(Side(values.astype(np.int32), offsets))
+    return lists
+
+
+def floats(examples: Sequence[bytes], name: str, default: float) -> np.ndarray:
+    """Reads a float list of one number as float32 [n], `default` where an example lacks it."""
+    content, ((begins, sizes),) = _find(examples, 2, (name,))
+    numbers = np.full(len(examples), default, np.float32)
+    numbers[sizes > 0] = np.frombuffer(content[_ranges(begins, sizes)].tobytes(), "<f4")
+    return numbers
+
+
+def _find(
+    examples: Sequence[bytes], kind: int, names: Sequence[str]
+) -> tuple[np.ndarray, list[tuple[np.ndarray, np.ndarray]]]:
+    """Finds the packed values of features.
+
+    Returns:
+        All examples as uint8, and for each name the first byte of the values of each example, and their size
+        in bytes, int64 [n].
+    """
+    content = np.frombuffer(b"".join(examples) + bytes(2 * VARINT_BYTES), np.uint8)
+    found = [(np.zeros(len(examples), np.int64), np.zeros(len(examples), np.int64)) for _ in names]
+    lengths = np.fromiter(map(len, examples), np.int64, len(examples))
+    example_ends = np.cumsum(lengths)
+    at, ends = _enter(content, example_ends - lengths, example_ends, 1)
+    _check(bool((ends == example_ends).all()))
+    rest = np.flatnonzero(at < ends)  # examples with a feature that is not yet read
+    while rest.size:
+        entries, entry_ends = _enter(content, at[rest], ends[rest], 1)
+        keys, key_ends = _enter(content, entries, entry_ends, 1)
+        features, feature_ends = _enter(content, key_ends, entry_ends, 2)
+        for name, (begins, sizes) in zip(names, found, strict=True):
+            own = np.flatnonzero(_are(content, keys, key_ends, name.encode()) & (features < feature_ends))
+            lists, list_ends = _enter(content, features[own], feature_ends[own], kind)
+            full = np.flatnonzero(lists < list_ends)
+            values, value_ends = _enter(content, lists[full], list_ends[full], 1)
+            members = rest[own[full]]
+            begins[members], sizes[members] = values, value_ends - values
+        at[rest] = entry_ends
+        rest = rest[at[rest] < ends[rest]]
+    return content, found
+
+
+def _enter(
+    content: np.ndarray, at: np.ndarray, ends: np.ndarray, number: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Reads the header of a length-delimited field of each message; returns its first byte and its end."""
+    _check(bool((at < ends).all()) and bool((content[at] == (number << 3 | 2)).all()))
+    sizes, begins = _varints(content, at + 1)
+    field_ends = begins + sizes
+    _check(bool((field_ends <= ends).all()) and bool((sizes >= 0).all()))
+    return begins, field_ends
+
+
+def _varints(content: np.ndarray, at: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Reads a varint at each place, int64; returns the numbers and the places behind them."""
+    first = content[at]
+    values, ends = (first & 0x7F).astype(np.int64), at + 1
+    more = np.flatnonzero(first >= LAST_BYTE)
+    for shift in range(7, 7 * VARINT_BYTES, 7):
+        if not more.size:
+            return values, ends
+        following = content[ends[more]]
+        values[more] |= (following & 0x7F).astype(np.int64) << shift
+        ends[more] += 1
+        more = more[following >= LAST_BYTE]
+    _check(not more.size)
+    return values, ends
+
+
+def _are(content: np.ndarray, begins: np.ndarray, ends: np.ndarray, name: bytes) -> np.ndarray:
+    """Returns for each key whether it is `name`, bool [n]."""
+    equal = ends - begins == len(name)
+    places = begins[equal, None] + np.arange(len(name))
+    equal[equal] = (content[places] == np.frombuffer(name, np.uint8)).all(axis=1)
+    return equal
+
+
+def _ranges(begins: np.ndarray, sizes: np.ndarray) -> np.ndarray:
+    """Returns the places of `sizes` bytes from each of `begins` on, one after another."""
+    return np.repeat(begins - np.cumsum(sizes) + sizes, sizes) + np.arange(sizes.sum())
+
+
+def _check(valid: bool) -> None:
+    if not valid:
+        raise ValueError("not a tf.train.Example with lists of such values")
 
 
 class Block(NamedTuple):
@@ -67,16 +229,6 @@ def parse(blocks: list[Block], swapped: bool = False) -> Pairs:
         parsed.append(sides)
     inputs, targets = map(Side.joined, zip(*parsed, strict=True))
     return Pairs(targets, inputs) if swapped else Pairs(inputs, targets)
-
-
-def parse_weights(blocks: list[Block]) -> np.ndarray:
-    """Returns the weights of the n examples of some blocks, float32 [n]; those without one have 1."""
-    return np.concatenate([floats(block.records, "weight", 1.0) for block in blocks])
-
-
-def parse_alignments(blocks: list[Block]) -> Side:
-    """Returns the word alignments of the examples of some blocks; see `token_links`; empty without one."""
-    return Side.joined(int_lists(block.records, "alignment")[0] for block in blocks)
 
 
 def alignment_shares(
@@ -150,3 +302,106 @@ def dataset(data: SplitData) -> tf.data.Dataset:
 
     records = tf.data.TFRecordDataset([*map(str, data.paths)], buffer_size=READ_BUFFER)
     return records.map(ids, num_parallel_calls=tf.data.AUTOTUNE, deterministic=True)
+
+
+class Mixing:
+    """Chunks of examples; an epoch is as many examples as all corpora have together.
+
+    Args:
+        corpora: at least one has a weight.
+        seed: of the order.
+        chunk: examples in a chunk, of a mixture at most, of one source at least; an epoch's last one may have
+            fewer.
+    """
+
+    def __init__(self, corpora: Sequence[CorpusShards], seed: int, chunk: int) -> None:
+        self._corpora = [corpus for corpus in corpora if corpus.weight]
+        self._seed, self._chunk = seed, chunk
+        self._block = max(1, min(BLOCK, chunk // OPEN_SHARDS))
+        self._epoch_size = sum(corpus.examples for corpus in self._corpora)
+        total = sum(Fraction(corpus.weight) for corpus in self._corpora)
+        self._shares = [Fraction(corpus.weight) / total for corpus in self._corpora]
+        self._streams: list[_Stream] = []
+
+    def chunks(self, epoch: int, first: int) -> Iterator[list[Block]]:
+        """Yields the chunks of an epoch from number `first` on; errors are those of `records.read_shard`."""
+        if not self._corpora[0].name:
+            blocks = _shuffled(self._corpora[0], self._seed, self._block, epoch)
+            yield from islice(_whole_blocks(blocks, self._chunk), first, None)
+            return
+        begin, end = epoch * self._epoch_size, (epoch + 1) * self._epoch_size
+        for start in range(begin + first * self._chunk, end, self._chunk):
+            yield self._read(start, min(start + self._chunk, end))
+
+    def _read(self, start: int, stop: int) -> list[Block]:
+        """Reads the examples number `start` up to `stop` of the mixture."""
+        begins, ends = ([math.floor(number * share) for share in self._shares] for number in (start, stop))
+        if begins != [stream.position for stream in self._streams]:
+            self._streams = [
+                _Stream(corpus, self._seed, self._block, begin)
+                for corpus, begin in zip(self._corpora, begins, strict=True)
+            ]
+        parts = (stream.take_until(end) for stream, end in zip(self._streams, ends, strict=True))
+        return list(chain.from_iterable(parts))
+
+
+class _Stream:
+    """The examples of a corpus, again and again, in an order of its own each time.
+
+    Attributes:
+        position: number of the next example.
+    """
+
+    def __init__(self, corpus: CorpusShards, seed: int, block: int, position: int) -> None:
+        epoch = position // corpus.examples
+        epochs = (_shuffled(corpus, seed, block, number) for number in count(epoch))
+        self._blocks = chain.from_iterable(epochs)
+        self._rest: Block | None = None
+        self.position = epoch * corpus.examples
+        for _ in self.take_until(position):
+            pass
+
+    def take_until(self, end: int) -> Iterator[Block]:
+        """Yields blocks of the next examples, until that number `end` is the next one."""
+        while left := end - self.position:
+            block = self._rest or next(self._blocks)
+            head, tail = block.records[:left], block.records[left:]
+            self._rest = block._replace(records=tail, first=block.first + left) if tail else None
+            self.position += len(head)
+            yield block._replace(records=head)
+
+
+def _shuffled(corpus: CorpusShards, seed: int, block: int, epoch: int) -> Iterator[Block]:
+    """Yields the examples of a corpus in blocks of its shards, in the order of an epoch."""
+    key = [zlib.crc32(corpus.name.encode())] if corpus.name else []  # so that others do not change the order
+    paths = sorted(corpus.paths)
+    order = np.random.default_rng([seed % 2**64, *key, epoch]).permutation(len(paths))
+    return _interleaved([paths[index] for index in order], block, epoch)
+
+
+def _interleaved(shards: list[Path], block: int, epoch: int) -> Iterator[Block]:
+    """Yields blocks of up to 16 open shards in turn; the next shard is opened when one ends."""
+    waiting = deque(shards)
+    reading: deque[Iterator[Block]] = deque()
+    while waiting or reading:
+        while waiting and len(reading) < OPEN_SHARDS:
+            reading.append(read_blocks(waiting.popleft(), block, epoch))
+        reader = reading.popleft()
+        following = next(reader, None)
+        if following is not None:
+            reading.append(reader)
+            yield following
+
+
+def _whole_blocks(blocks: Iterable[Block], size: int) -> Iterator[list[Block]]:
+    """Groups blocks into chunks of at least `size` records; the last chunk may have fewer."""
+    chunk: list[Block] = []
+    count = 0
+    for block in blocks:
+        chunk.append(block)
+        count += len(block.records)
+        if count >= size:
+            yield chunk
+            chunk, count = [], 0
+    if chunk:
+        yield chunk

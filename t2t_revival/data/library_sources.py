@@ -5,21 +5,25 @@ from __future__ import annotations
 import abc
 import os
 import textwrap
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cached_property
 from pathlib import Path
+from queue import Empty, SimpleQueue
+from threading import Thread
 from typing import Any
+from urllib.parse import urlsplit
 
 from t2t_revival.data.base_source import SPLITS, Source, choices_for, folder_files
 from t2t_revival.errors import T2TError
 from t2t_revival.utils import native_log
-from t2t_revival.utils.network import silent_hosts
 
 SPLIT_NAMES = (("train", ("train",)), ("dev", ("validation", "dev", "valid")), ("test", ("test",)))
 TEXT = ("string", "large_string", "string_view")  # types of Arrow columns
 SAVED = ("dataset_dict.json", "state.json")  # of DatasetDict.save_to_disk and Dataset.save_to_disk
 ROWS = 1000  # of Arrow columns that are read at once
+SECONDS = 10.0  # of a host that does not answer: for name, connection and answer, of all hosts together
 
 
 class LibrarySource(Source):
@@ -286,3 +290,37 @@ def _tensorflow_datasets() -> Any:
     import tensorflow_datasets
 
     return tensorflow_datasets
+
+
+def silent_hosts(urls: Iterable[str], seconds: float = SECONDS) -> list[str]:
+    """Returns the hosts of URLs, such as "http://www.statmt.org", if none of them answers in `seconds`.
+
+    Proxies of the environment are used. The list is empty where one host answers, whatever it says, or cannot
+    be asked (gs://).
+    """
+    hosts = sorted({f"{parts.scheme}://{parts.netloc}" for parts in map(urlsplit, urls)})
+    answers: SimpleQueue[bool] = SimpleQueue()
+    for host in hosts:  # by threads that may be left behind: the look-up of a name has no timeout
+        Thread(target=lambda host=host: answers.put(_answers(host, seconds)), daemon=True).start()
+    end = time.monotonic() + seconds
+    for _ in hosts:
+        try:
+            if answers.get(timeout=max(0.0, end - time.monotonic())):
+                return []
+        except Empty:
+            break
+    return hosts
+
+
+def _answers(host: str, seconds: float) -> bool:
+    import requests
+
+    try:
+        requests.head(host, timeout=seconds)
+    except requests.exceptions.SSLError:
+        return True
+    except (requests.ConnectionError, requests.Timeout):
+        return False
+    except requests.RequestException:  # another scheme
+        return True
+    return True

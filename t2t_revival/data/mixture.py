@@ -1,4 +1,8 @@
-"""`Mixture`: several corpora of a problem and their weights, as `--data_source` or a YAML file lists them."""
+"""`Mixture`: several corpora of a problem and their weights, as `--data_source` or a YAML file lists them.
+
+`CorpusRows` are the pairs of a corpus. Tags are texts such as <2de> before a source, which tell a model the
+target's language or a corpus's kind.
+"""
 
 from __future__ import annotations
 
@@ -7,14 +11,18 @@ import math
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import compress, islice
 from pathlib import Path
 from typing import Any
 
-from t2t_revival.data.base_source import TRAIN, Source
+from t2t_revival.data.base_source import TRAIN, Row, Source
+from t2t_revival.data.cleaning import KEPT, rule_numbers
+from t2t_revival.data.word_alignment import format_pharaoh, parse_pharaoh
 from t2t_revival.errors import T2TError
 from t2t_revival.utils import checked_yaml
+from t2t_revival.utils.blank import is_blank
 from t2t_revival.utils.checked_yaml import check_keys
 
 SUFFIXES = (".yaml", ".yml")
@@ -25,6 +33,23 @@ REVERSE = "_rev"  # ends the name of a corpus in the other direction
 LIBRARIES = ("tfds:", "hf:")
 NAMED = ("wmt14", "sample")  # sources; all others but the libraries' are folders
 FORM = '"NAME=SOURCE:WEIGHT,NAME=SOURCE:WEIGHT"'
+
+
+def symbol(tag: str) -> str:
+    """Returns what stands before a source and is one piece of the vocabulary: the tag and a space."""
+    return f"{tag} " if tag else ""
+
+
+def tagged(texts: Sequence[str], tag: str) -> list[str]:
+    """Returns texts with a tag before those that are not blank and do not have it."""
+    prefix = symbol(tag)
+    return [text if is_blank(text) or text.startswith(prefix) else prefix + text for text in texts]
+
+
+def leading_tag(line: str, tags: Sequence[str]) -> str:
+    """Returns the tag that a line begins with and its space; "" where it is none of some tags."""
+    first, space, _ = line.partition(" ")
+    return first + space if space and first in tags else ""
 
 
 @dataclass(frozen=True)
@@ -62,11 +87,6 @@ class Corpus:
             "source and target swapped" if self.swapped else "",
         ]
         return ", ".join([name, *filter(None, changes)])
-
-    def counts(self, source: Source) -> dict[str, int]:
-        """Returns the number of the corpus's pairs of each split of its source; see `Source.counts`."""
-        counts = source.counts()
-        return counts | ({TRAIN: min(counts[TRAIN], self.limit)} if self.limit else {})
 
 
 @dataclass(frozen=True)
@@ -149,17 +169,16 @@ def parse(data_source: str) -> Mixture:
     try:
         if data_source.endswith(SUFFIXES):
             return _load(path)
-        return Mixture(tuple(_parse_part(part.strip()) for part in data_source.split(",")))
+        corpora = []
+        for part in map(str.strip, data_source.split(",")):
+            match = PART.fullmatch(part)
+            if not match or not match[2]:
+                raise T2TError(f"{part!r} is not NAME=SOURCE:WEIGHT; several corpora are listed as {FORM}")
+            name, source, weight = match.groups()
+            corpora.append(Corpus(name or _name_of(source), source, float(weight) if weight else None))
+        return Mixture(tuple(corpora))
     except T2TError as error:
         raise T2TError(f"--data_source={data_source}: {error}") from error
-
-
-def _parse_part(part: str) -> Corpus:
-    match = PART.fullmatch(part)
-    if not match or not match[2]:
-        raise T2TError(f"{part!r} is not NAME=SOURCE:WEIGHT; several corpora are listed as {FORM}")
-    name, source, weight = match.groups()
-    return Corpus(name or _name_of(source), source, None if weight is None else float(weight))
 
 
 def _name_of(source: str) -> str:
@@ -234,3 +253,52 @@ def _tags(where: str, value: Any, both: bool) -> list[str]:
         if not isinstance(tag, str) or re.search(r"\s", tag):
             raise T2TError(f"{where}: tag {tag!r} is not a text without spaces")
     return tags
+
+
+@dataclass(frozen=True)
+class CorpusRows:
+    """Rows of a source, changed in the order of the attributes. Processes that make shards unpickle them.
+
+    Attributes:
+        source: of the rows.
+        alignments: a file with the word alignment of each pair of train; `None` leaves the rows' own.
+        swapped: whether source and target are swapped.
+        tag: stands before each source; "" is none.
+        rules: the file of `cleaning.apply_rules`, by which rows of train are dropped; `None` keeps all.
+    """
+
+    source: Source
+    alignments: Path | None = None
+    swapped: bool = False
+    tag: str = ""
+    rules: Path | None = None
+
+    def rows(self, split: str, start: int, stop: int) -> Iterator[Row]:
+        """Yields the rows of the source's pairs number `start` up to `stop` of a split."""
+        rows = self.source.rows(split, start, stop)
+        if split == TRAIN and self.alignments:
+            rows = _aligned(rows, self.alignments, start, stop)
+        if self.swapped or self.tag:
+            rows = map(self._changed, rows)
+        if split == TRAIN and self.rules:
+            rows = compress(rows, (rule == KEPT for rule in rule_numbers(self.rules, start, stop)))
+        return rows
+
+    def _changed(self, row: Row) -> Row:
+        source, target, weight, alignment = row
+        if self.swapped:
+            source, target = target, source
+        if alignment is not None:
+            links = parse_pharaoh(alignment).possible
+            words = len(self.tag.split())
+            alignment = format_pharaoh(
+                (words + first, second)
+                for first, second in (link[::-1] if self.swapped else link for link in links)
+            )
+        return Row(tagged([source], self.tag)[0], target, weight, alignment)
+
+
+def _aligned(rows: Iterator[Row], file: Path, start: int, stop: int) -> Iterator[Row]:
+    with file.open(encoding="utf-8", newline="\n") as lines:
+        for row, line in zip(rows, islice(lines, start, stop), strict=True):
+            yield row._replace(alignment=line.rstrip("\n"))

@@ -1,7 +1,12 @@
 """Shards: TFRecord files of `tf.train.Example`, as T2T writes them.
 
 Each example has two int64 lists, `inputs` and `targets`, and may have a float, its `weight`, and an int64
-list, its word `alignment`. `example_format` has their bytes. Files are written and read without
+list, its word `alignment`:
+
+    Example { Features features = 1; }    Features { map<string, Feature> feature = 1; }
+    Feature { oneof { bytes_list = 1; float_list = 2; int64_list = 3; } }    each list { repeated value = 1; }
+
+Values are packed; `examples` parses them. Files are written and read without
 TensorFlow, so that worker processes start fast, and errors name the byte at which a shard is corrupt.
 """
 
@@ -10,6 +15,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
@@ -24,6 +30,7 @@ LENGTH, CHECK = struct.Struct("<Q"), struct.Struct("<I")
 HEADER_BYTES = LENGTH.size + CHECK.size
 READ_BUFFER = 1 << 18  # bytes
 FAULT_BLOCK = 1024  # records in memory while a shard is verified
+FLOAT = struct.Struct("<f")
 
 
 class CorpusShards(NamedTuple):
@@ -96,13 +103,8 @@ def write_shard(path: Path, examples: Sequence[bytes]) -> None:
     """Writes a shard of examples from `encode_example`, atomically; its temporary name is `.NAME.tmp`."""
     with atomic_write(path) as file:
         for example in examples:
-            file.write(framed(example))
-
-
-def framed(record: bytes) -> bytes:
-    """Returns a record as a TFRecord file has it, between its length and its checksums."""
-    length = LENGTH.pack(len(record))
-    return length + _check(length) + record + _check(record)
+            length = LENGTH.pack(len(example))
+            file.write(length + _check(length) + example + _check(example))
 
 
 def read_shard(path: Path, block: int) -> Iterator[list[bytes]]:
@@ -172,3 +174,41 @@ def _check(content: bytes) -> bytes:
     crc = google_crc32c.value(content)
     rotated = (crc >> 15) | (crc << 17)
     return CHECK.pack((rotated + CRC_MASK_DELTA) & 0xFFFFFFFF)
+
+
+def encode_example(
+    inputs: Sequence[int],
+    targets: Sequence[int],
+    weight: float | None = None,
+    links: Sequence[int] | None = None,
+) -> bytes:
+    """Serialises a `tf.train.Example` with the int64 lists `inputs` and `targets`, which are not negative.
+
+    With a weight, it also has the float list `weight` of one number; with links, those of `token_links`, the
+    int64 list `alignment`.
+    """
+    features = _feature(b"inputs", inputs) + _feature(b"targets", targets)
+    if links is not None:
+        features += _feature(b"alignment", links)
+    if weight is not None:
+        floats = field(2, field(1, FLOAT.pack(weight)))
+        features += field(1, field(1, b"weight") + field(2, floats))
+    return field(1, features)
+
+
+@lru_cache(maxsize=1 << 17)
+def varint(value: int) -> bytes:
+    """Encodes a protocol buffer's varint of a number that is not negative."""
+    low, rest = value & 0x7F, value >> 7
+    return bytes([low | 0x80]) + varint(rest) if rest else bytes([low])
+
+
+def field(number: int, content: bytes) -> bytes:
+    """Encodes a protocol buffer's length-delimited field."""
+    return varint(number << 3 | 2) + varint(len(content)) + content
+
+
+def _feature(name: bytes, ids: Sequence[int]) -> bytes:
+    """Encodes an entry of `Features.feature`: the name and a `Feature` with an `Int64List`."""
+    int64_list = field(1, b"".join(map(varint, ids)))
+    return field(1, field(1, name) + field(2, field(3, int64_list)))

@@ -15,8 +15,18 @@ from functools import cached_property
 from pathlib import Path
 
 from t2t_revival import sample_corpus
-from t2t_revival.data.base_source import SPLITS, TRAIN, Row, Source, choices_for
-from t2t_revival.data.indexed_file import IndexedFile, index_text, plain_or_packed, text_lines, unpack
+from t2t_revival.data.base_source import (
+    SPLITS,
+    TRAIN,
+    IndexedFile,
+    Row,
+    Source,
+    choices_for,
+    index_text,
+    plain_or_packed,
+    text_lines,
+    unpack,
+)
 from t2t_revival.data.library_sources import HuggingFaceSource, TfdsSource
 from t2t_revival.data.word_alignment import checked_lines, format_pharaoh, parse_pharaoh
 from t2t_revival.errors import T2TError

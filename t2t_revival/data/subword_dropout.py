@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from t2t_revival.data.examples import BLOCK, Block, Pairs, Side
-from t2t_revival.data.vocabulary.splits import Splits
+from t2t_revival.data.vocabulary.text_encoder import Splits
 from t2t_revival.hparams.hparams import HParams
 
 

@@ -28,17 +28,16 @@ from typing import Any
 from t2t_revival import registration
 from t2t_revival.data.base_source import TRAIN
 from t2t_revival.data.cleaning import has_empty_side
-from t2t_revival.data.corpus_rows import CorpusRows
-from t2t_revival.data.example_format import encode_example
-from t2t_revival.data.metadata import SplitCounts
-from t2t_revival.data.records import shard_name, write_shard
+from t2t_revival.data.config import SplitCounts
+from t2t_revival.data.mixture import CorpusRows
+from t2t_revival.data.records import encode_example, shard_name, write_shard
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.sentencepiece import EOS
 from t2t_revival.data.word_alignment import parse_pharaoh, token_links
 from t2t_revival.errors import T2TError
 from t2t_revival.utils import checked_json
-from t2t_revival.utils.child_process import follow_parent, without_main_script
 from t2t_revival.utils.files import writing
+from t2t_revival.utils.processes import follow_parent, without_main_script
 from t2t_revival.utils.signals import ending_signals, handling
 
 SEED = 1

@@ -34,8 +34,7 @@ from t2t_revival.decoding.notes import OnNote
 from t2t_revival.decoding.options import CTRANSLATE2, PRECISIONS, DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
-from t2t_revival.utils.child_process import run_in_child
-from t2t_revival.utils.forks import start_computing
+from t2t_revival.utils.processes import run_in_child, start_computing
 
 if TYPE_CHECKING:
     import ctranslate2

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from t2t_revival.data.tags import symbol
+from t2t_revival.data.mixture import symbol
 from t2t_revival.data.vocabulary.sentencepiece import EOS
 from t2t_revival.data.vocabulary.spans import TokenSpans, Words, token_spans, words_of_text
 from t2t_revival.decoding.batching import POSITIONS, make_batches

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from t2t_revival.checkpoints.directory import Checkpoint, restore_weights
-from t2t_revival.data.buckets import fixed_width
+from t2t_revival.data.batching import fixed_width
 from t2t_revival.data.vocabulary.text_encoder import PAD
 from t2t_revival.decoding.capabilities import JAX, check_held
 from t2t_revival.decoding.engine import Engine, EngineConfig, Inputs, SearchSettings

@@ -21,7 +21,7 @@ from t2t_revival.decoding.options import CTRANSLATE2, PHARAOH, TENSORFLOW, Decod
 from t2t_revival.decoding.preprocessor import find_problem
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.utils import keras_config, native_log
-from t2t_revival.utils.forks import start_computing
+from t2t_revival.utils.processes import start_computing
 
 if TYPE_CHECKING:
     from t2t_revival.problems.problem import Problem

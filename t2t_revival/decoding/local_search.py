@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from t2t_revival.data.tags import symbol
+from t2t_revival.data.mixture import symbol
 from t2t_revival.data.vocabulary.sentencepiece import EOS, until_eos
 from t2t_revival.decoding.addons import Attempt, ConstrainedSearch, Constraints, Found, addon
 from t2t_revival.decoding.batching import OnProgress, Result

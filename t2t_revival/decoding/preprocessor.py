@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from t2t_revival import registry
-from t2t_revival.data.tags import tagged
+from t2t_revival.data.mixture import tagged
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import LineError, T2TError

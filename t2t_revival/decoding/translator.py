@@ -13,7 +13,7 @@ import numpy as np
 
 from t2t_revival.checkpoints.directory import Checkpoint, OnDamaged
 from t2t_revival.checkpoints.selection import NAMES
-from t2t_revival.data.tags import symbol
+from t2t_revival.data.mixture import symbol
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.sentencepiece import EOS, until_eos
 from t2t_revival.data.word_alignment import Link
@@ -41,7 +41,7 @@ from t2t_revival.errors import LineError, T2TError
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.utils.blank import is_blank
 from t2t_revival.utils.files import path_of
-from t2t_revival.utils.forks import check_not_forked
+from t2t_revival.utils.processes import check_not_forked
 from t2t_revival.utils.texts import pairs_of, texts_of
 
 if TYPE_CHECKING:

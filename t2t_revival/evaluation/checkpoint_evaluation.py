@@ -3,6 +3,8 @@
 output_dir/eval-SPLIT.csv                                  a row for each checkpoint
 output_dir/eval-SPLIT/STEP-WEIGHTS-SETTINGS.txt            the decoded outputs of a row, one a line, so that
                                                            rows can be compared sentence by sentence
+
+All functions raise `T2TError` where a file of scores is corrupt, or cannot be written.
 """
 
 from __future__ import annotations
@@ -18,17 +20,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from t2t_revival.checkpoints.best import best_value, list_best
+from t2t_revival.checkpoints import selection
 from t2t_revival.checkpoints.directory import AVERAGED, BEST, Checkpoint, list_averaged, list_checkpoints
 from t2t_revival.checkpoints.file import CheckpointNotFoundError, CorruptCheckpointError, fingerprint
-from t2t_revival.checkpoints.selection import NAMES, NEWEST, candidates, select_checkpoint
-from t2t_revival.curve_files import DEV, Scores, cell, read_curve
+from t2t_revival.curve_files import DEV, CsvTable, Scores, cell, read_curve
 from t2t_revival.decoding.outputs import to_bytes
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.decoded import main_metric, tokenizer_setting
 from t2t_revival.metrics.metric import LOSS, main_score, metric_of
 from t2t_revival.model_folder import ModelFolder
-from t2t_revival.utils.csv_table import CsvTable
 from t2t_revival.utils.files import atomic_write, file_lines, writing
 
 if TYPE_CHECKING:
@@ -65,12 +65,8 @@ class Evaluation:
 
 
 def run_metric(output_dir: Path) -> str:
-    """Returns the score by which a training chose its best checkpoint, such as "bleu"; empty without any.
-
-    Raises:
-        T2TError: best.json is corrupt.
-    """
-    kept = best_value(output_dir)
+    """Returns the score by which a training chose its best checkpoint, such as "bleu"; empty without any."""
+    kept = selection.best_value(output_dir)
     return kept[0] if kept else ""
 
 
@@ -78,9 +74,6 @@ def drawn_score(output_dir: Path, rows: Iterable[Mapping[str, float]]) -> str:
     """Returns the score of decoded outputs that pictures of a training show: its metric, or the main one.
 
     It is empty where no row has any.
-
-    Raises:
-        T2TError: best.json is corrupt.
     """
     measured = {name for row in rows for name in row}
     names = (run_metric(output_dir), main_score(measured))
@@ -92,9 +85,6 @@ def dev_score(output_dir: Path, path: Path) -> tuple[str, float] | None:
 
     Those of t2t-eval and t2t-avg-all are found by the weights, those of the training by the step, which an
     average does not have. Without a metric of the run it is the main one of the outputs, or the loss.
-
-    Raises:
-        T2TError: a file of scores is corrupt, or the checkpoint.
     """
     weights, folder = fingerprint(path), path.parent
     measured = [row.scores for row in _read(_table_path(output_dir, DEV)) if row.weights == weights]
@@ -140,11 +130,7 @@ class Evaluations:
     def add(
         self, step: int, path: Path, weights: str, scores: dict[str, float], outputs: Sequence[str] = ()
     ) -> Evaluation:
-        """Adds a row and its decoded outputs; a row of the same file with other weights is removed.
-
-        Raises:
-            T2TError: a file cannot be written.
-        """
+        """Adds a row and its decoded outputs; a row of the same file with other weights is removed."""
         added = Evaluation(step, self._name(path), weights, self._settings, scores)
         if outputs:
             file = self._outputs_path(added)
@@ -170,11 +156,7 @@ class Evaluations:
         return added
 
     def outputs(self, row: Evaluation) -> list[str] | None:
-        """The decoded outputs of a row; `None` if their file was removed.
-
-        Raises:
-            T2TError: the file is not UTF-8.
-        """
+        """The decoded outputs of a row; `None` if their file was removed."""
         path = self._outputs_path(row)
         return file_lines(path) if path.exists() else None
 
@@ -191,14 +173,13 @@ def _table_path(output_dir: Path, split: str) -> Path:
 
 def _read(path: Path) -> list[Evaluation]:
     """Reads the evaluations of a table, of all settings, in the order of the file."""
-    return CsvTable(path).parse(_evaluation)
 
+    def parse_row(cells: dict[str, str]) -> Evaluation:
+        step, checkpoint, weights, settings = (cells[label] for label in LABELS)
+        scores = {name: float(text) for name, text in cells.items() if name not in LABELS and text}
+        return Evaluation(int(step), checkpoint, weights, settings, scores)
 
-def _evaluation(cells: dict[str, str]) -> Evaluation:
-    """The evaluation in a row of the file."""
-    step, checkpoint, weights, settings = (cells[label] for label in LABELS)
-    scores = {name: float(text) for name, text in cells.items() if name not in LABELS and text}
-    return Evaluation(int(step), checkpoint, weights, settings, scores)
+    return CsvTable(path).parse(parse_row)
 
 
 def evaluation_settings(
@@ -234,17 +215,19 @@ def checkpoint_lister(output_dir: Path, checkpoint: str | None) -> Callable[[], 
     if not checkpoint:
 
         def all_of_training() -> list[Checkpoint]:
-            kept = {one.step: one for one in (*list_best(output_dir), *list_checkpoints(output_dir))}
+            kept = {
+                one.step: one for one in (*selection.list_best(output_dir), *list_checkpoints(output_dir))
+            }
             return sorted([*kept.values(), *list_averaged(output_dir)])
 
         return all_of_training
-    if checkpoint in NAMES:
-        kept = slice(1) if checkpoint == NEWEST else slice(None)
-        return lambda: sorted(candidates(output_dir, checkpoint)[kept])
+    if checkpoint in selection.NAMES:
+        kept = slice(1) if checkpoint == selection.NEWEST else slice(None)
+        return lambda: sorted(selection.candidates(output_dir, checkpoint)[kept])
     folder = Path(checkpoint).expanduser()
     if folder.is_dir():
         return lambda: list_checkpoints(folder)
-    checkpoints = [select_checkpoint(output_dir, checkpoint)]
+    checkpoints = [selection.select_checkpoint(output_dir, checkpoint)]
     return lambda: checkpoints
 
 

@@ -12,9 +12,8 @@ from t2t_revival.decoding.part_file import part_file
 from t2t_revival.decoding.resumable import translate_lines
 from t2t_revival.decoding.shards import Shard
 from t2t_revival.errors import CommandLine, T2TError
-from t2t_revival.metrics.bleu import CorpusScore, paper_style_languages
+from t2t_revival.metrics.bleu import DEFAULT, CorpusScore, name_of_code, paper_style_languages
 from t2t_revival.metrics.metric import METRICS, Metric, title_of
-from t2t_revival.utils.bleu_tokenizers import DEFAULT, name_of_code
 from t2t_revival.utils.files import buffered_write
 
 if TYPE_CHECKING:

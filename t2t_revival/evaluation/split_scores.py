@@ -14,7 +14,7 @@ from keras import ops
 
 from t2t_revival.checkpoints.directory import restore_weights
 from t2t_revival.curve_files import Scores
-from t2t_revival.data.evaluation_batches import EvaluationBatch, evaluation_batches
+from t2t_revival.data.batching import EvaluationBatch, evaluation_batches
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.decoding.engine import EngineConfig
 from t2t_revival.decoding.options import JAX, DecodeHParams
@@ -44,11 +44,16 @@ class TeacherForced:
 
     def __init__(self, model: Any, num_parallel_batches: int = 1) -> None:
         self._num_parallel_batches = num_parallel_batches
-        if keras.backend.backend() == JAX:
-            self._num_parallel_batches = 1
-            self._sums: Callable[..., Any] = JaxProgram(model, partial(_sums, model, ops.argmax), 2)
+        self._sums: Callable[..., Any]
+        if keras.backend.backend() != JAX:
+            import tensorflow as tf
+
+            sums = partial(_sums, model, tf.argmax)  # Keras's is slow
+            # Without AutoGraph, whose parser fails, with a warning, where threads trace at the same time.
+            self._sums = tf.function(sums, reduce_retracing=True, autograph=False)
         else:
-            self._sums = _tensorflow_sums(model)
+            self._num_parallel_batches = 1
+            self._sums = JaxProgram(model, partial(_sums, model, ops.argmax), 2)
 
     def __call__(self, batches: Sequence[EvaluationBatch]) -> dict[str, float]:
         """Computes scores of the batches' non-pad target tokens, without label smoothing.
@@ -227,12 +232,3 @@ def _sums(model: Any, argmax: Callable[..., Any], inputs: dict[str, Any], labels
     losses = ops.sparse_categorical_crossentropy(labels, logits, from_logits=True)  # [batch, target]
     correct = ops.cast(ops.equal(argmax(logits, axis=-1), labels), "float32")
     return ops.sum(losses * mask), ops.sum(correct * mask), ops.sum(mask)
-
-
-def _tensorflow_sums(model: Any) -> Callable[..., Any]:
-    """Returns `_sums` as a graph for all shapes."""
-    import tensorflow as tf
-
-    sums = partial(_sums, model, tf.argmax)  # Keras's is slow
-    # Without AutoGraph, whose parser fails, with a warning, where threads trace at the same time.
-    return tf.function(sums, reduce_retracing=True, autograph=False)

@@ -5,6 +5,17 @@ on tokenised text with compounds split at hyphens, as T2T's get_ende_bleu.sh doe
 same; compare it only with such scores.
 
 All scores raise `T2TError` where there are no lines, or unequal numbers of them, or others than strings.
+
+sacreBLEU counts words by a tokenizer. The default, 13a, splits at spaces and punctuation: a Chinese sentence
+would be one word, and BLEU 0 wherever a single character is wrong. All BLEU of this project is counted with:
+
+- Chinese, Japanese and Korean: sacreBLEU's `zh`, `ja-mecab` and `ko-mecab`;
+- other languages without spaces, such as Thai: `char`, since sacreBLEU's `spm` and `flores200` would
+  download models;
+- where the library of a tokenizer is not installed: `char`;
+- all others: 13a.
+
+Where the language's code does not decide (none is given, "many", "de"), the script of the references does.
 """
 
 from __future__ import annotations
@@ -13,19 +24,147 @@ import functools
 import math
 import re
 import unicodedata
+from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from t2t_revival.errors import T2TError, did_you_mean
-from t2t_revival.utils.bleu_tokenizers import bleu_metric, missing_libraries
 from t2t_revival.utils.files import file_lines
 from t2t_revival.utils.texts import texts_of
+
+if TYPE_CHECKING:
+    from sacrebleu.metrics import BLEU
+
 
 COMPOUND_HYPHEN = re.compile(r"(\S)-(\S)")
 LAST_PLANE = 0x20000  # no punctuation and no symbols have code points from here on
 SPLIT_COMPOUND = r"\1 ##AT##-##AT## \2"
 NO_4_GRAMS = "no 4-grams: each translation has fewer than 4 tokens"
+Tokenizer = Callable[[str], str]  # separates words by spaces
+DEFAULT, CHARACTERS = "13a", "char"
+CHINESE, JAPANESE, KOREAN = "zh", "ja-mecab", "ko-mecab"
+LIBRARIES = {JAPANESE: "sacrebleu[ja]", KOREAN: "sacrebleu[ko]"}
+CODES = {  # of ISO 639, and of scripts by ISO 15924
+    CHINESE: "zh zho chi cmn yue wuu hak gan lzh nan hani hans hant",
+    JAPANESE: "ja jpn ryu jpan hira kana hrkt",
+    KOREAN: "ko kor kore hang",
+    CHARACTERS: "th tha lo lao km khm my mya bur shn mnw ksw bo bod tib dz dzo nod khb tdd "
+    "thai laoo khmr mymr tibt lana talu tale java bali",
+}
+OF_CODE = {code: name for name, codes in CODES.items() for code in codes.split()}
+SCRIPTS = {
+    JAPANESE: "\u3040-\u30ff\u31f0-\u31ff\uff66-\uff9f",  # kana
+    CHINESE: "\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff",
+    KOREAN: "\u1100-\u11ff\u3130-\u318f\uac00-\ud7a3",
+    CHARACTERS: "\u0e00-\u109f\u1780-\u17ff\u1950-\u19df\u1a20-\u1aaf\u1b00-\u1b7f\ua980-\ua9ff\uaa60-\uaa7f",
+    DEFAULT: "",
+}
+LETTERS = {name: re.compile(f"[{characters}]") for name, characters in SCRIPTS.items() if characters}
+LETTERS[DEFAULT] = re.compile(rf"[^\W\d_{''.join(SCRIPTS.values())}]")
+SHARE = 0.1  # of the lines; a script of fewer is that of foreign names
+
+
+def bleu_metric(language: str, references: Sequence[str], **options: Any) -> BLEU:
+    """Makes sacreBLEU's metric with the tokenizer of a language, which its signature names.
+
+    Text of several scripts has each line tokenized by its own, and a signature such as tok:13a+zh.
+
+    Args:
+        language: code of the references' language, such as "zh", "zh-CN", "zho_Hant" or "jpn"; may be empty.
+        references: lines whose script decides where the language does not.
+        **options: of sacreBLEU's BLEU.
+    """
+    from sacrebleu.metrics import BLEU
+
+    names = _usable(language, references)
+    if len(names) == 1:
+        return BLEU(tokenize=names[0], **options)
+    metric = BLEU(tokenize="none", force=True, **options)
+    metric.tokenizer, metric.tokenizer_signature = _tokenize_by_script, "+".join(names)
+    return metric
+
+
+def tokenizer_for(language: str, references: Sequence[str]) -> Tokenizer:
+    """Returns the tokenizer of `bleu_metric`."""
+    names = _usable(language, references)
+    return _tokenizer(names[0]) if len(names) == 1 else _tokenize_by_script
+
+
+def name_of_code(language: str) -> str:
+    """Returns the name of the tokenizer that a language's code decides; empty where the text must."""
+    wanted = _of_code(language)
+    return usable(wanted) if wanted else ""
+
+
+def primary_code(language: str) -> str:
+    """Returns a language's code without region and script: "pt" of "pt-BR"."""
+    return re.split("[^a-z]", language.lower(), maxsplit=1)[0]
+
+
+def missing_libraries(language: str, references: Sequence[str]) -> str:
+    """Returns what to install for BLEU of a text's words instead of its characters; empty for nothing."""
+    return "; ".join(
+        f"counts characters, since {name} is not installed: pip install '{LIBRARIES[name]}'"
+        for name in sorted(_wanted(language, references))
+        if usable(name) != name
+    )
+
+
+@cache
+def usable(name: str) -> str:
+    """Returns the name of a tokenizer, or `char` where its library is not installed."""
+    try:
+        _tokenizer(name)
+    except (ImportError, RuntimeError, AssertionError):  # sacreBLEU asserts that the dictionary is its own
+        return CHARACTERS
+    return name
+
+
+@cache
+def _tokenizer(name: str) -> Tokenizer:
+    """Makes one of sacreBLEU's tokenizers."""
+    from sacrebleu.metrics import BLEU
+
+    made: Tokenizer = BLEU(tokenize=name).tokenizer
+    return made
+
+
+def _tokenize_by_script(line: str) -> str:
+    """Separates the words of a line by spaces, with the tokenizer of its script."""
+    return _tokenizer(usable(_of_script(line) or DEFAULT))(line)
+
+
+def _usable(language: str, references: Sequence[str]) -> list[str]:
+    return sorted(set(map(usable, _wanted(language, references))))
+
+
+def _wanted(language: str, references: Sequence[str]) -> set[str]:
+    """Returns the tokenizers of a language, or of the scripts of a text, installed or not."""
+    if of_code := _of_code(language):
+        return {of_code}
+    counts = Counter(filter(None, map(_of_script, references)))
+    if counts[JAPANESE] >= counts[CHINESE]:  # lines without kana among Japanese ones
+        counts[JAPANESE] += counts.pop(CHINESE, 0)
+    least = SHARE * counts.total()
+    return {name for name, count in counts.items() if count > least} or {DEFAULT}
+
+
+def _of_code(language: str) -> str:
+    if scripts := re.findall("[^a-z]([a-z]{4})(?![a-z])", language.lower()):
+        return OF_CODE.get(scripts[0], DEFAULT)  # such as zh-Latn, which has spaces
+    return OF_CODE.get(primary_code(language), "")
+
+
+def _of_script(line: str) -> str:
+    """Returns the tokenizer of most letters of a line; empty without letters."""
+    counts = {name: len(letters.findall(line)) for name, letters in LETTERS.items()}
+    if counts[JAPANESE]:
+        counts[JAPANESE] += counts.pop(CHINESE)
+    name = max(counts, key=lambda name: counts[name])
+    return name if counts[name] else ""
 
 
 @dataclass(frozen=True)
@@ -52,7 +191,7 @@ def sacrebleu_score(
         hypotheses: the translations.
         *references: one list or several, each with a line for each translation.
         lowercase: whether case is ignored.
-        target_lang: decides the tokenizer: see `utils.bleu_tokenizers`.
+        target_lang: decides the tokenizer: see `bleu_metric`.
     """
     for each in references:
         _lines(hypotheses, each)
@@ -115,13 +254,22 @@ def paper_style_bleu(hypotheses: list[str], references: list[str], target_lang: 
         T2TError: the language is unknown to the tokeniser.
     """
     from sacrebleu.metrics import BLEU
+    from sacremoses import MosesPunctNormalizer, MosesTokenizer
 
-    hypotheses, references = _lines(hypotheses, references)
-    tokenised = (_paper_tokens(lines, target_lang) for lines in (hypotheses, references))
+    known = paper_style_languages()
+    if target_lang not in known:
+        raise T2TError(did_you_mean(target_lang, known, "target language"))
+    ascii_punctuation = MosesPunctNormalizer(target_lang).replace_unicode_punct
+    moses, tokenised = MosesTokenizer(target_lang), []
+    for lines in _lines(hypotheses, references):
+        tokens = [moses.tokenize(ascii_punctuation(line), return_str=True) for line in lines]
+        if target_lang == "de":
+            tokens = [COMPOUND_HYPHEN.sub(SPLIT_COMPOUND, line) for line in tokens]
+        tokenised.append(tokens)
     metric = BLEU(tokenize="none", smooth_method="none", force=True)
     bleu = _score(metric, *tokenised)
-    tokens = f"tok:moses-{target_lang}" + ("-atat" if target_lang == "de" else "")
-    return replace(bleu, signature=bleu.signature.replace("tok:none", tokens))
+    tokenizer = f"tok:moses-{target_lang}" + ("-atat" if target_lang == "de" else "")
+    return replace(bleu, signature=bleu.signature.replace("tok:none", tokenizer))
 
 
 def read_lines(path: Path) -> list[str]:
@@ -155,19 +303,6 @@ def _lines(hypotheses: list[str], references: list[str]) -> tuple[list[str], lis
     if not hypotheses:
         raise T2TError("there is nothing to score: no translations")
     return hypotheses, references
-
-
-def _paper_tokens(lines: list[str], language: str) -> list[str]:
-    from sacremoses import MosesPunctNormalizer, MosesTokenizer
-
-    known = paper_style_languages()
-    if language not in known:
-        raise T2TError(did_you_mean(language, known, "target language"))
-    ascii_punctuation, moses = MosesPunctNormalizer(language).replace_unicode_punct, MosesTokenizer(language)
-    tokenised = [moses.tokenize(ascii_punctuation(line), return_str=True) for line in lines]
-    if language != "de":
-        return tokenised
-    return [COMPOUND_HYPHEN.sub(SPLIT_COMPOUND, line) for line in tokenised]
 
 
 def _t2t_tokens(line: str) -> str:

@@ -128,12 +128,23 @@ def score(gold: Tree | None, predicted: Tree | None) -> BracketCounts:
     if predicted is None and positions[-1]:
         return BracketCounts(errors=1, words=len(words), missed=len(_brackets(gold, positions)))
     if predicted is not None:
-        _check_words([word for word, _ in words], [word for word, _ in _words(predicted)])
+        theirs = _words(predicted)
+        for number, ((word, _), (other, _)) in enumerate(zip(words, theirs, strict=False), start=1):
+            if word != other:
+                raise T2TError(
+                    f"word {number} is {word!r} in the gold tree but {other!r} in the predicted tree"
+                )
+        if len(words) != len(theirs):
+            raise T2TError(f"the gold tree has {len(words)} words but the predicted tree has {len(theirs)}")
     if predicted is None or not positions[-1]:
         return BracketCounts(skipped=1, words=len(words))
     gold_brackets, predicted_brackets = _brackets(gold, positions), _brackets(predicted, positions)
     matched = (Counter(gold_brackets) & Counter(predicted_brackets)).total()
-    crossing = _crossing(predicted_brackets, gold_brackets)
+    spans = {(start, end) for _, start, end in gold_brackets}
+    crossing = sum(
+        any(a < start < b < end or start < a < end < b for start, end in spans)
+        for _, a, b in predicted_brackets
+    )
     return BracketCounts(
         sentences=1,
         words=len(words),
@@ -168,7 +179,12 @@ def score_corpus(
     if not gold:
         raise T2TError("there is nothing to score: no trees")
     names = names or [f"tree {number}" for number in range(1, len(gold) + 1)]
-    counts = [_named_score(*pair) for pair in zip(gold, predicted, names, strict=True)]
+    counts = []
+    for right, tree, name in zip(gold, predicted, names, strict=True):
+        try:
+            counts.append(score(right, tree))
+        except T2TError as error:
+            raise T2TError(f"{name}: {error}") from error
     buckets = [(low, low + STEP - 1) for low in range(1, CUTOFF, STEP)]
     return Parseval(
         overall=_of_length(counts),
@@ -187,24 +203,9 @@ def _of_length(counts: Iterable[BracketCounts], least: int = 0, most: int | None
     return sum(chosen, BracketCounts())
 
 
-def _named_score(gold: Tree | None, predicted: Tree | None, name: str) -> BracketCounts:
-    try:
-        return score(gold, predicted)
-    except T2TError as error:
-        raise T2TError(f"{name}: {error}") from error
-
-
 def _words(tree: Tree) -> list[tuple[str, str]]:
     """Words and their tags, without traces, which predicted trees lack."""
     return [(word, tag) for word, tag in tree.pos() if tag != EMPTY]
-
-
-def _check_words(gold: list[str], predicted: list[str]) -> None:
-    for number, (ours, theirs) in enumerate(zip(gold, predicted, strict=False), start=1):
-        if ours != theirs:
-            raise T2TError(f"word {number} is {ours!r} in the gold tree but {theirs!r} in the predicted tree")
-    if len(gold) != len(predicted):
-        raise T2TError(f"the gold tree has {len(gold)} words but the predicted tree has {len(predicted)}")
 
 
 def _brackets(tree: Tree, positions: Sequence[int]) -> list[Bracket]:
@@ -224,14 +225,3 @@ def _collect(tree: Tree, start: int, brackets: list[Bracket]) -> int:
         end = _collect(child, end, brackets)
     brackets.append((bare_label(tree.label()), start, end))
     return end
-
-
-def _crossing(predicted: Iterable[Bracket], gold: Iterable[Bracket]) -> int:
-    """Number of predicted brackets that cross any gold bracket."""
-    spans = {(start, end) for _, start, end in gold}
-    return sum(any(_cross(bracket[1:], span) for span in spans) for bracket in predicted)
-
-
-def _cross(a: tuple[int, int], b: tuple[int, int]) -> bool:
-    """Returns whether two spans overlap, and neither contains the other."""
-    return a[0] < b[0] < a[1] < b[1] or b[0] < a[0] < b[1] < a[1]

@@ -17,7 +17,7 @@ from typing import Any
 from nltk.tree import Tree
 
 from t2t_revival import sample_corpus
-from t2t_revival.data.indexed_file import plain_or_packed
+from t2t_revival.data.base_source import plain_or_packed
 from t2t_revival.data.sources import SPLITS, Source
 from t2t_revival.errors import T2TError
 from t2t_revival.parsing.linear import labels, linearise, sentence

@@ -13,6 +13,7 @@ from t2t_revival import registry
 from t2t_revival.checkpoints.directory import Checkpoint, Unusable, ignored_checkpoint
 from t2t_revival.checkpoints.file import load
 from t2t_revival.checkpoints.selection import select_checkpoint, taking_next
+from t2t_revival.curve_files import CsvTable
 from t2t_revival.errors import T2TError, did_you_mean
 from t2t_revival.evaluation.checkpoint_evaluation import settings_fingerprint
 from t2t_revival.hparams import HParams
@@ -27,7 +28,6 @@ from t2t_revival.reproduction.training_flops import (
     training_flops,
 )
 from t2t_revival.training.state import Seen
-from t2t_revival.utils.csv_table import CsvTable
 from t2t_revival.visualization.png import png_figure
 from t2t_revival.visualization.result_table import Cell, ResultTable
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from t2t_revival import registry
 from t2t_revival.errors import T2TError, did_you_mean
-from t2t_revival.metrics import significance
-from t2t_revival.metrics.significance import Compared
+from t2t_revival.metrics import metric
+from t2t_revival.metrics.metric import Compared
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.problems.problem import DEV
 from t2t_revival.reproduction.runs import TRANSLATION, Runs, dev_perplexity
@@ -130,8 +130,8 @@ def make_tables(
         output_dirs[name] = runs.train_translator(name)
         perplexities[name] = dev_perplexity(output_dirs[name])
         outputs[name], references = runs.decode(output_dirs[name], DEV, average=False).lines()
-    on_message(f"comparing {len(rows)} rows by {significance.SAMPLES:,} resamplings")
-    compared = significance.compare_bleu(outputs, references)
+    on_message(f"comparing {len(rows)} rows by {metric.SAMPLES:,} resamplings")
+    compared = metric.compare_bleu(outputs, references)
     results = {
         name: RowResult(_count_parameters(output_dir), perplexities[name], compared[name])
         for name, output_dir in output_dirs.items()
@@ -145,7 +145,7 @@ def _table(runs: Runs, results: dict[str, RowResult], sentences: int) -> ResultT
         runs.scale.description,
         f"BLEU and perplexity per subword of {sentences:,} dev sentences, beam search, no averaging; "
         "sacreBLEU, cased, 13a (the paper's: tokenised, newstest2013). 95% intervals and p (against base) by "
-        f"paired bootstrap over sentences, {significance.SAMPLES:,} samples. Each row is a single training: "
+        f"paired bootstrap over sentences, {metric.SAMPLES:,} samples. Each row is a single training: "
         "the variance between trainings is not included.",
     )
     return ResultTable(
@@ -223,7 +223,7 @@ def _findings(results: dict[str, RowResult]) -> ResultTable:
     verdicts = [row[FINDING_COLUMNS.index(VERDICT)] for row in rows]
     remark = (
         f"{verdicts.count(HOLDS)} of {len(rows)} findings hold here, {verdicts.count(UNDECIDED)} are not "
-        f"decided (p of {significance.LEVEL} or more, without correction for multiple tests). About equal is "
+        f"decided (p of {metric.LEVEL} or more, without correction for multiple tests). About equal is "
         f"a difference of at most {ABOUT_EQUAL} BLEU."
     )
     title = "What the paper found, and what holds here"

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from t2t_revival.data.tags import tagged
+from t2t_revival.data.mixture import tagged
 from t2t_revival.data.vocabulary.spans import TokenSpans, words_of_text
 from t2t_revival.decoding.alignment_heads import LinkRule
 from t2t_revival.decoding.details import EOS_NAME, Details, SourceAttention, TokenScores, make_details

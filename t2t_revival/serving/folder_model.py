@@ -25,8 +25,8 @@ from t2t_revival.serving.signatures import (
     Inputs,
 )
 from t2t_revival.utils.files import check_no_pattern, path_of
-from t2t_revival.utils.forks import check_not_forked, start_computing
 from t2t_revival.utils.native_log import quiet
+from t2t_revival.utils.processes import check_not_forked, start_computing
 
 if TYPE_CHECKING:
     import numpy as np

@@ -238,7 +238,7 @@ class T2TSettings:
         if values.get("optimizer", "adam").lower() != "adam":
             notes.append(f"optimizer={values['optimizer']}: a resumed training uses Adam")
         try:
-            return HParams.from_json(json.dumps(imported), str(self.path)), notes
+            return HParams.from_values(imported, str(self.path)), notes
         except OverflowError as error:
             raise T2TError(f"{self.path}: {error}") from error
 

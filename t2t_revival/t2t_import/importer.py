@@ -25,7 +25,7 @@ from t2t_revival.t2t_import.variables import (
     weights,
 )
 from t2t_revival.t2t_names import registered_name
-from t2t_revival.training.compile import build_model, compile_model
+from t2t_revival.training.model import build_model, compile_model
 from t2t_revival.training.state import TrainingState
 from t2t_revival.utils.files import atomic_write, check_file_name
 

@@ -1,4 +1,4 @@
-"""Section 5.4: label-smoothed cross-entropy."""
+"""Section 5.4: label-smoothed cross-entropy; and the loss of a head that learns word alignments."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import keras
 from keras import ops
 
 LEAST = 1e-37  # smallest probability that a float32 softmax tells from 0
+LEAST_WEIGHT = 1e-9  # of attention, whose logarithm is taken
 
 
 def smoothed_cross_entropy(logits: Any, labels: Any, label_smoothing: float) -> Any:
@@ -131,3 +132,23 @@ class TokenCrossEntropy(keras.losses.Loss):
 
     def get_config(self) -> dict[str, Any]:
         return {**super().get_config(), "label_smoothing": self.label_smoothing}
+
+
+def alignment_losses(attention: Any, alignments: Any) -> Any:
+    """Cross-entropy of the head's weights against the aligned source tokens of each target token.
+
+    The head aligns a token where it is read, a position after the one where it is predicted. References: Chen
+    et al., 2016, "Guided Alignment Training for Topic-Aware Neural Machine Translation"; Garg et al., 2019,
+    "Jointly Learning to Align and Translate with Transformer Models".
+
+    Args:
+        attention: the head's weights, [batch, target, source].
+        alignments: shares of source tokens, float [batch, target, source]; 0 for a target token about which
+            nothing is known, else with a sum of 1.
+
+    Returns:
+        float32 [batch, target], in nats; 0 where nothing is known, and at the last position.
+    """
+    read = ops.log(ops.maximum(ops.cast(attention[:, 1:], "float32"), LEAST_WEIGHT))
+    losses = -ops.sum(alignments[:, :-1] * read, axis=-1)
+    return ops.pad(losses, [[0, 0], [0, 1]])

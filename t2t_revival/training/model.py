@@ -1,22 +1,87 @@
-"""`TrainingTransformer`: from a batch to its losses without logits between, parts of it side by side."""
+"""`TrainingTransformer`: from a batch to its losses without logits between, parts of it side by side.
+
+`build_model` and `compile_model` make it, under any Keras backend.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from contextlib import nullcontext
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext
 from itertools import pairwise
 from typing import Any
 
 from keras import ops
 
+from t2t_revival.checkpoints.directory import check_paths
+from t2t_revival.checkpoints.file import A, B, adapter_name, is_adapter, weight_path
+from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.model import Transformer
 from t2t_revival.model.dropout import replica
-from t2t_revival.model.products import replace_matrices
-from t2t_revival.training.guided_alignment import alignment_losses
-from t2t_revival.training.lora import add_adapters
-from t2t_revival.training.loss import linear_cross_entropy
+from t2t_revival.model.products import Matrix, replace_matrices
+from t2t_revival.training.loss import alignment_losses, linear_cross_entropy
+from t2t_revival.training.optimizer import make_optimizer
+from t2t_revival.utils.keras_config import check_usable
+
+PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
+ADAPTED = ("query_key_value", "query", "key_value", "output", "kernel_1", "kernel_2")
+
+
+class AdaptedMatrix(Matrix):
+    """A matrix W and its adapter: W + A B, of which A and B alone are trained.
+
+    Args:
+        weight: [channels, outputs].
+        a: [channels, rank], random at first.
+        b: [rank, outputs], zeros at first, so that training starts with W.
+
+    Reference: Hu et al., 2022, "LoRA: Low-Rank Adaptation of Large Language Models", with alpha = rank.
+    """
+
+    def __init__(self, weight: Any, a: Any, b: Any) -> None:
+        self.weight, self.a, self.b = weight, a, b
+
+    def multiply(self, rows: Any) -> Any:
+        weight, a, b = (ops.cast(matrix, rows.dtype) for matrix in (self.weight, self.a, self.b))
+        return ops.matmul(rows, weight) + ops.matmul(ops.matmul(rows, a), b)
+
+    def take(self, ids: Any) -> Any:
+        return ops.take(self.weight, ids, axis=0) + ops.matmul(ops.take(self.a, ids, axis=0), self.b)
+
+    def transpose(self) -> Any:
+        return ops.transpose(self.weight + ops.matmul(self.a, self.b))
+
+
+def add_adapters(model: Any, rank: int) -> list[tuple[Any, AdaptedMatrix]]:
+    """Adds an adapter for each matrix of attention and feed-forward networks to a model that is being built.
+
+    Returns each matrix with its adapter; none if `rank` is 0.
+    """
+    weights = [weight for weight in model.weights if weight.name in ADAPTED] if rank else []
+    pairs = []
+    for weight in weights:
+        channels, outputs = weight.shape
+        path = weight.path.partition("/")[2]
+        a = model.add_weight(name=adapter_name(A, path), shape=(channels, rank), initializer="he_uniform")
+        b = model.add_weight(name=adapter_name(B, path), shape=(rank, outputs), initializer="zeros")
+        pairs.append((weight, AdaptedMatrix(weight, a, b)))
+    return pairs
+
+
+@contextmanager
+def merged(adapters: list[tuple[Any, AdaptedMatrix]]) -> Iterator[None]:
+    """Adds adapters to their matrices within the block, for whoever reads the matrices alone."""
+    own = [(variable, variable.numpy()) for weight, adapter in adapters for variable in (weight, adapter.b)]
+    for weight, adapter in adapters:
+        weight.assign_add(ops.matmul(adapter.a, adapter.b))
+        adapter.b.assign(ops.zeros_like(adapter.b))
+    try:
+        yield
+    finally:
+        for variable, values in own:
+            variable.assign(values)
 
 
 class TrainingTransformer(Transformer):
@@ -119,3 +184,64 @@ class TrainingTransformer(Transformer):
         rows = ops.shape(x)[0]
         borders = [rows * part // self.num_parallel_batches for part in range(self.num_parallel_batches + 1)]
         return [x[start:end] for start, end in pairwise(borders)]
+
+
+def build_model(
+    hparams: HParams,
+    vocab_size: int,
+    precision: str = "float32",
+    num_parallel_batches: int = 1,
+    target_vocab_size: int | None = None,
+) -> TrainingTransformer:
+    """Returns a `TrainingTransformer` that computes in `precision`; its weights are float32.
+
+    Raises:
+        T2TError: `precision` is not one of `PRECISIONS`, or Keras's configuration is not usable.
+    """
+    check_usable()
+    if precision not in PRECISIONS:
+        raise T2TError(f"--precision={precision} is not one of {', '.join(PRECISIONS)}")
+    own = {"target_vocab_size": target_vocab_size, "dtype": precision}
+    return TrainingTransformer(hparams, vocab_size, num_parallel_batches, **own)
+
+
+def compile_model(model: TrainingTransformer, hparams: HParams, accumulate: int = 1) -> TrainingTransformer:
+    """Compiles a model with the optimizer of the weights that are trained; in float16, the loss is scaled.
+
+    Args:
+        model: compiled in place, and returned.
+        hparams: reads `freeze`, `lora_rank` and what `make_optimizer` reads.
+        accumulate: number of micro-batches of an update.
+
+    Raises:
+        T2TError: as `freeze`; or checkpoints could not tell two weights or two moments apart.
+    """
+    if hparams.lora_rank:
+        for weight in model.trainable_variables:
+            weight.trainable = is_adapter(weight.path)
+    freeze(model, hparams.freeze)
+    scales_loss = model.dtype_policy.name == "mixed_float16"
+    model.compile(make_optimizer(hparams, accumulate, scales_loss), auto_scale_loss=False)
+    model.optimizer.build(model.trainable_variables)
+    check_paths(model)
+    return model
+
+
+def freeze(model: TrainingTransformer, pattern: str) -> None:
+    """Has training leave the weights as they are whose paths have a match of a regular expression.
+
+    The path of an adapter is that of its matrix.
+
+    Raises:
+        T2TError: no weight has one, or every weight.
+    """
+    if not pattern:
+        return
+    weights = model.trainable_variables
+    frozen = [weight for weight in weights if re.search(pattern, weight_path(weight.path))]
+    if not frozen:
+        raise T2TError(f"--freeze={pattern} matches no weight; they have paths such as {weights[0].path}")
+    if len(frozen) == len(weights):
+        raise T2TError(f"--freeze={pattern} matches all weights: nothing would be trained")
+    for weight in frozen:
+        weight.trainable = False

@@ -1,4 +1,10 @@
-"""`Monitor`: reports, checkpoints, dev scores and the end of a training, beside its updates."""
+"""`Monitor`: reports, checkpoints, dev scores and the end of a training, beside its updates.
+
+`Curves` writes CSV files, see `curve_files`, and the same scores as events for TensorBoard:
+
+output_dir/events.*       scores of train.csv by step
+output_dir/eval/events.*  scores of dev.csv by step
+"""
 
 from __future__ import annotations
 
@@ -7,18 +13,27 @@ import signal
 import time
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from t2t_revival.checkpoints import best
 from t2t_revival.checkpoints import directory as checkpoints
-from t2t_revival.curve_files import DEV, SMOOTHED, TRAIN, Scores, cell, comparable_rows
+from t2t_revival.checkpoints import selection
+from t2t_revival.curve_files import (
+    DEV,
+    SMOOTHED,
+    TRAIN,
+    CsvTable,
+    Scores,
+    cell,
+    comparable_rows,
+    csv_path,
+    drop_after,
+)
 from t2t_revival.errors import T2TError
 from t2t_revival.metrics.metric import main_score, metric_of
-from t2t_revival.training.curves import Curves
 from t2t_revival.training.engines.engine import Engine
 from t2t_revival.training.events import (
     EARLY,
@@ -29,11 +44,12 @@ from t2t_revival.training.events import (
     SavedEvent,
     StepEvent,
 )
-from t2t_revival.training.lora import merged
-from t2t_revival.training.model import TrainingTransformer
+from t2t_revival.training.model import TrainingTransformer, merged
+from t2t_revival.training.optimizer import learning_rate
 from t2t_revival.training.run_config import AUTO, RunConfig
-from t2t_revival.training.schedule import learning_rate
-from t2t_revival.training.state import Fingerprints, Progress
+from t2t_revival.training.state import Fingerprints, Progress, Seen
+from t2t_revival.utils.files import writing
+from t2t_revival.utils.score_events import ScoreEvents
 from t2t_revival.utils.signals import ending_signals, handling
 
 MAX_PENDING = 1000  # micro-batches that are started and not yet counted
@@ -41,6 +57,54 @@ MAX_PENDING_OF_SEVERAL = 20  # updates, of workers that stop together
 REASONS = (None, "SIGHUP", "SIGINT", "SIGTERM", EARLY)  # the later one wins where workers have different ones
 
 Evaluate = Callable[[Any], Scores]
+EVENT_FOLDERS = {TRAIN: "", DEV: "eval"}
+
+
+class Curves:
+    """Writer of scores by step; a context manager that closes its files.
+
+    Args:
+        output_dir: folder of the curves.
+        start_step: rows of later updates are dropped, since a training that resumes there repeats them.
+        labels: fingerprints for the rows of each curve, by column; empty ones are not written.
+    """
+
+    def __init__(
+        self, output_dir: Path, start_step: int, labels: Mapping[str, Mapping[str, str]] | None = None
+    ) -> None:
+        self._output_dir = output_dir
+        self._labels = labels or {}
+        self._events: dict[str, ScoreEvents] = {}
+        for curve in EVENT_FOLDERS:
+            drop_after(csv_path(output_dir, curve), start_step)
+
+    def __enter__(self) -> Curves:
+        with self._writing():
+            for curve, folder in EVENT_FOLDERS.items():
+                self._events[curve] = ScoreEvents(self._output_dir / folder)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for events in self._events.values():
+            with suppress(OSError):  # `add` has flushed everything
+                events.close()
+
+    def add(self, curve: str, step: int, seen: Seen, scores: dict[str, float]) -> None:
+        """Adds a point to the curve of each score; raises T2TError if it cannot be written."""
+        row = {
+            "step": step,
+            "target_tokens": seen.target_tokens,
+            "seconds": f"{seen.seconds:.1f}",
+            **{name: cell(value) for name, value in scores.items()},
+            **{name: label for name, label in self._labels.get(curve, {}).items() if label},
+        }
+        with self._writing():
+            self._events[curve].add(step, time.time(), scores)
+            CsvTable(csv_path(self._output_dir, curve)).append(row)
+
+    def _writing(self) -> AbstractContextManager[None]:
+        remedy = "the checkpoints there are untouched: fix that, and start the same command again"
+        return writing(f"curves in {self._output_dir}", remedy)
 
 
 class Monitor:
@@ -238,11 +302,11 @@ class Monitor:
         self._measured("best_metric", score)
         rows = comparable_rows(config.output_dir, DEV, score, self._labels[DEV])
         values = {int(row["step"]): row[score] for row in rows} | {step: float(cell(self.scores[score]))}
-        if aside := best.set_aside(config.output_dir, values):
+        if aside := selection.set_aside(config.output_dir, values):
             self._on_event(
                 NoteEvent(f"the best on other dev data, or decoded otherwise, are kept in {aside}")
             )
-        return best.keep_best(config.output_dir, values, score, config.keep_best) == step, score
+        return selection.keep_best(config.output_dir, values, score, config.keep_best) == step, score
 
     def _measured(self, flag: str, name: str) -> str:
         """Returns the name of a score, which must have been measured."""

@@ -1,4 +1,4 @@
-"""Section 5.3: what a training needs of an optimizer; Adam; and loss scaling for float16.
+"""Section 5.3: the learning rate; what a training needs of an optimizer; and loss scaling for float16.
 
 The smallest numbers of float16 are too large for gradients. The loss is multiplied by a scale, and the
 gradients divided by it before the update. An update whose gradients overflow is skipped, and the scale
@@ -8,6 +8,7 @@ Precision Training").
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -18,12 +19,66 @@ from keras import ops
 from t2t_revival import registration
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
-from t2t_revival.training.schedule import Schedule
 from t2t_revival.utils.keras_hooks import OwnUpdate, gradient_sums, micro_batch_count, trained_weights
 
 FIRST_SCALE = 2.0**15
 LEAST_SCALE = 1.0  # a gradient that overflows at this scale is no fault of the scale
 UPDATES_TO_GROW = 2000
+
+
+def learning_rate(hparams: HParams, step: Any) -> Any:
+    """The learning rate of an update.
+
+    With the paper's schedule and a constant of 1 this is equation (3):
+    d_model^-0.5 * min(step^-0.5, step * warmup_steps^-1.5).
+
+    Args:
+        hparams: reads `learning_rate_schedule`, a product of factors' names as in T2T
+            (`utils/learning_rate.py`), and the fields that these factors read.
+        step: number of the update, counted from 1; a scalar, or several of any shape.
+
+    Returns:
+        float32, of the step's shape.
+
+    Raises:
+        T2TError: a factor is unknown, or does not return a number.
+    """
+    step = ops.cast(step, "float32")
+    rate = ops.ones_like(step)
+    for factor in registration.schedule_factors(hparams.learning_rate_schedule):
+        value = factor(step, hparams)
+        if value is None:
+            raise T2TError(f"schedule factor {factor.__name__!r} returns None, not a number: add a return")
+        rate = rate * ops.cast(value, "float32")
+    return rate
+
+
+@keras.saving.register_keras_serializable("t2t_revival")
+class Schedule(keras.optimizers.schedules.LearningRateSchedule):
+    """`learning_rate` for a Keras optimizer, which counts micro-batches from 0.
+
+    Args:
+        hparams: see `learning_rate`.
+        accumulate: micro-batches of one update.
+
+    Raises:
+        T2TError: as `learning_rate`.
+    """
+
+    def __init__(self, hparams: HParams, accumulate: int = 1) -> None:
+        learning_rate(hparams, 1)  # a faulty factor fails here, and not inside the training graph
+        self.hparams = hparams
+        self.accumulate = accumulate
+
+    def __call__(self, step: Any) -> Any:
+        return learning_rate(self.hparams, ops.floor_divide(step, self.accumulate) + 1)
+
+    def get_config(self) -> dict[str, Any]:
+        return {"hparams": dataclasses.asdict(self.hparams), "accumulate": self.accumulate}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> Schedule:
+        return cls(HParams(**config["hparams"]), config["accumulate"])
 
 
 class LossScale(NamedTuple):
@@ -99,16 +154,13 @@ class TrainingOptimizer(OwnUpdate):
     def update(self, gradients: Any, weights: Any) -> None:
         """Applies the gradients of a micro-batch to weights; Keras calls this."""
         if keras.backend.backend() == "tensorflow":
-            self._update_all_replicas(gradients, weights)
+            from t2t_revival.training.engines.tensorflow_update import apply_gradients
+
+            apply_gradients(self, gradients, weights)
         elif self.ema_decay or self.scales_loss:
             raise ValueError("ema_decay and scales_loss need the TensorFlow backend, or JaxEngine")
         else:
             super().update(gradients, weights)
-
-    def _update_all_replicas(self, gradients: Any, weights: Any) -> None:
-        from t2t_revival.training.engines.tensorflow_update import apply_gradients
-
-        apply_gradients(self, gradients, weights)
 
     @property
     def moving_averages(self) -> list[tuple[Any, Any]]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from t2t_revival.curve_files import DATA, DECODING, TRAIN
-from t2t_revival.data.iterator_state import IteratorState
+from t2t_revival.data.batching import IteratorState
 from t2t_revival.errors import T2TError
 from t2t_revival.training.events import NoteEvent, OnEvent
 

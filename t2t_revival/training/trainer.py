@@ -11,26 +11,24 @@ from pathlib import Path
 
 import numpy as np
 
-from t2t_revival.checkpoints import best
 from t2t_revival.checkpoints import directory as checkpoints
+from t2t_revival.checkpoints import selection
 from t2t_revival.checkpoints.file import CorruptCheckpointError
 from t2t_revival.curve_files import Scores
-from t2t_revival.data.batching import TrainingBatches
-from t2t_revival.data.iterator_state import IteratorState
+from t2t_revival.data.batching import IteratorState, TrainingBatches
 from t2t_revival.data.records import SplitData
-from t2t_revival.data.vocabulary.splits import Splits
+from t2t_revival.data.vocabulary.text_encoder import Splits
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.model_folder import ModelFolder
-from t2t_revival.training.compile import build_model, compile_model
 from t2t_revival.training.engines.engine import Engine, accumulation
 from t2t_revival.training.events import EARLY, NoteEvent, OnEvent, ignore_event
-from t2t_revival.training.model import TrainingTransformer
+from t2t_revival.training.model import TrainingTransformer, build_model, compile_model
 from t2t_revival.training.monitor import Evaluate, Monitor
 from t2t_revival.training.run_config import RunConfig
 from t2t_revival.training.state import DivergedError, Fingerprints, Progress, Seen, TrainingState
 from t2t_revival.utils.keras_hooks import set_random_seed
-from t2t_revival.utils.sizes import readable_size
+from t2t_revival.utils.texts import readable_size
 
 
 @dataclass(frozen=True)
@@ -143,7 +141,7 @@ class Trainer:
                 self.on_event(NoteEvent(batches.note))
             config.output_dir.mkdir(parents=True, exist_ok=True)
             checkpoints.remove_unfinished(config.output_dir)
-            best.mark_stopped_early(config.output_dir, stopped=False)
+            selection.mark_stopped_early(config.output_dir, stopped=False)
         scale = model.optimizer.loss_scale
         progress = Progress(
             replace(start, data=train),
@@ -158,7 +156,7 @@ class Trainer:
         with monitor.watch():
             self._train(progress, monitor, scores_first)
         if engine.chief and monitor.stopped_by == EARLY:
-            best.mark_stopped_early(config.output_dir)
+            selection.mark_stopped_early(config.output_dir)
         return Result(
             progress.step,
             monitor.stopped_by,
@@ -251,11 +249,7 @@ def _load_latest(model: TrainingTransformer, output_dir: Path, on_event: OnEvent
 
 
 def _check_space(model: TrainingTransformer, output_dir: Path) -> None:
-    """Checks the disk: a checkpoint holds weights, moments and averages, and two are there at a time.
-
-    Raises:
-        T2TError: there is too little space.
-    """
+    """Checks the disk: a checkpoint holds weights, moments and averages, and two are there at a time."""
     optimizer = model.optimizer
     averages = [average for _, average in optimizer.moving_averages]
     needed = 2 * sum(4 * math.prod(v.shape) for v in [*model.weights, *optimizer.moments, *averages])

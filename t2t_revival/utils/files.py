@@ -130,11 +130,7 @@ def is_special(path: Path) -> bool:
 
 
 def check_no_folder(path: Path) -> None:
-    """Checks that an output is no folder.
-
-    Raises:
-        T2TError: it is one.
-    """
+    """Checks that an output is no folder."""
     if path.is_dir():
         raise T2TError(f"cannot write {path}: not a file")
 
@@ -167,11 +163,7 @@ def writing(what: object, remedy: str = "") -> Iterator[None]:
 
 
 def check_writable(folder: Path) -> None:
-    """Checks that files can be written into a folder, or that it can be made, before work for them.
-
-    Raises:
-        T2TError: they cannot.
-    """
+    """Checks that files can be written into a folder, or that it can be made, before work for them."""
     place = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
     with writing(folder, "mend the folder's permissions"), tempfile.TemporaryFile(dir=place):
         return
@@ -191,11 +183,7 @@ def put_in_place(file: BinaryIO, written: Path, path: Path, mtime_ns: int | None
         os.utime(file.fileno(), ns=(mtime_ns, mtime_ns))
     os.fsync(file.fileno())
     written.replace(path)
-    _sync_folder(path.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
+    descriptor = os.open(path.parent, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
@@ -242,9 +230,6 @@ def check_apart(inputs: Mapping[str, Path | int], outputs: Mapping[str, Path | i
 
     Both are paths, or descriptors of open files, by their names for errors, as in "--decode_from_file=in.en".
     Only regular files are checked.
-
-    Raises:
-        T2TError: an output is an input.
     """
     read = {_identity(file): name for name, file in inputs.items()}
     for name, file in outputs.items():
@@ -268,11 +253,7 @@ def is_file_name(name: str) -> bool:
 
 
 def check_file_name(path: Path) -> None:
-    """Checks that a copy of a file can have the same name; see `is_file_name`.
-
-    Raises:
-        T2TError: it cannot.
-    """
+    """Checks that a copy of a file can have the same name; see `is_file_name`."""
     if not is_file_name(path.name):
         raise T2TError(f"{path}: a copy cannot have the name {path.name!r}: rename the file")
 

@@ -11,7 +11,6 @@ import json
 import os
 import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from t2t_revival.errors import T2TError
@@ -68,7 +67,7 @@ def import_keras() -> None:
         raise T2TError(f"{BACKEND}={name}: {name} is not installed: pip install {name}")
     os.environ[BACKEND] = name
     try:
-        keras = _keras()
+        import keras
     except Exception as error:
         fault = " ".join(str(error).split())
         raise T2TError(
@@ -84,18 +83,8 @@ def import_keras() -> None:
     keras.config.set_epsilon(EPSILON)
 
 
-def _keras() -> ModuleType:
-    import keras
-
-    return keras
-
-
 def check_usable() -> None:
-    """Checks that models of this project run with Keras as it is configured.
-
-    Raises:
-        T2TError: they do not.
-    """
+    """Checks that models of this project run with Keras as it is configured."""
     import keras
 
     _check_supported(keras.config.backend())

@@ -39,15 +39,15 @@ class Origins:
         Raises:
             OSError: one cannot be read.
         """
-        return cls({str(path.absolute()): _state(path) for path in files if path.is_file()}, version)
+        states = {}
+        for path in filter(Path.is_file, files):
+            status = path.stat()
+            states[str(path.absolute())] = FileState(status.st_size, status.st_mtime_ns, checksum(path))
+        return cls(states, version)
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Origins:
-        """Converts from the JSON form of `dataclasses.asdict`.
-
-        Raises:
-            TypeError: it is another one.
-        """
+        """Converts from the JSON form of `dataclasses.asdict`; raises TypeError if it is another one."""
         files = {path: FileState(*map(int, state)) for path, state in fields["files"].items()}
         return cls(files, str(fields["version"]))
 
@@ -72,8 +72,11 @@ class Origins:
         for path in now:
             if path not in self.files:
                 return f"{path} is new"
-            if how := _difference(Path(path), self.files[path]):
-                return f"{path} {how}"
+            status, before = Path(path).stat(), self.files[path]
+            if status.st_size != before.size:
+                return f"{path} has {status.st_size:,} bytes instead of {before.size:,}"
+            if status.st_mtime_ns != before.mtime_ns and checksum(Path(path)) != before.checksum:
+                return f"{path} has other content of the same size"
         missing = [path for path in self.files if path not in now]
         return f"{missing[0]} is not there any more" if missing and files is not None else ""
 
@@ -85,17 +88,3 @@ def checksum(path: Path) -> int:
         for chunk in iter(partial(file.read, CHUNK), b""):
             found = zlib.crc32(chunk, found)
     return found
-
-
-def _state(path: Path) -> FileState:
-    status = path.stat()
-    return FileState(status.st_size, status.st_mtime_ns, checksum(path))
-
-
-def _difference(path: Path, before: FileState) -> str:
-    status = path.stat()
-    if status.st_size != before.size:
-        return f"has {status.st_size:,} bytes instead of {before.size:,}"
-    if status.st_mtime_ns != before.mtime_ns and checksum(path) != before.checksum:
-        return "has other content of the same size"
-    return ""

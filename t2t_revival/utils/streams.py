@@ -96,22 +96,15 @@ def tolerant() -> Iterator[Tolerant]:
         yield out
     finally:
         sys.stdout, sys.stderr = before
-        for stream in before:
-            _discard_unwritten(stream)
-
-
-def _discard_unwritten(stream: TextIO | None) -> None:
-    """Discards what cannot be written, at which Python would fail once more when it ends."""
-    if stream is None:
-        return
-    try:
-        stream.flush()
-    except OSError:
-        null = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(null, stream.fileno())
-        os.close(null)
-        with suppress(OSError):
-            stream.flush()
+        for stream in filter(None, before):
+            try:
+                stream.flush()
+            except OSError:  # at which Python would fail once more when it ends
+                null = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(null, stream.fileno())
+                os.close(null)
+                with suppress(OSError):
+                    stream.flush()
 
 
 def is_broken_pipe(stream: TextIO | None) -> bool:
@@ -126,22 +119,14 @@ def is_broken_pipe(stream: TextIO | None) -> bool:
 
 
 def standard_input() -> TextIO:
-    """Returns stdin.
-
-    Raises:
-        T2TError: it is closed.
-    """
+    """Returns stdin; raises T2TError if it is closed."""
     if sys.stdin is None:
         raise T2TError("the standard input is closed: name a file, or give < /dev/null for an empty input")
     return sys.stdin
 
 
 def standard_output() -> TextIO:
-    """Returns stdout, for results.
-
-    Raises:
-        T2TError: it is closed.
-    """
+    """Returns stdout, for results; raises T2TError if it is closed."""
     if sys.stdout is None:
         raise T2TError("the standard output is closed: name a file for the outputs")
     return sys.stdout

@@ -1,4 +1,4 @@
-"""Texts that Python code passes: lists, generators, arrays or columns of tables, and pairs of texts."""
+"""Texts that Python code passes: lists, generators, arrays or columns of tables, and pairs; and sizes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from t2t_revival.errors import LineError, T2TError
 
 MAX_DIMENSIONS = {"pairs": 2}  # of an array, by what it holds; 1 for all others
+UNITS = ("bytes", "kB", "MB", "GB")
 
 
 def items_of(given: Any, what: str) -> list[Any]:
@@ -77,3 +78,12 @@ def pairs_of(given: Any, first: int = 1) -> list[tuple[str, str]]:
 def shown(value: Any) -> str:
     """Formats a value, shortened, on one line."""
     return " ".join(reprlib.repr(value).split())
+
+
+def readable_size(size: float) -> str:
+    """Formats a number of bytes, in powers of 1000: 23,456,789 -> "23 MB", 1,234,567 -> "1.2 MB"."""
+    for unit in UNITS:
+        if size < 999.5:
+            return f"{size:.1f} {unit}" if unit != UNITS[0] and size < 9.95 else f"{size:.0f} {unit}"
+        size /= 1000
+    return f"{size:.1f} TB"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from t2t_revival.utils.csv_table import CsvTable
+from t2t_revival.curve_files import CsvTable
 from t2t_revival.utils.files import atomic_write
 from t2t_revival.visualization.png import png_figure
 

@@ -5,7 +5,7 @@ import pytest
 from kill_and_resume import DATA, Training, differences, run
 
 from t2t_revival.checkpoints import directory as checkpoints
-from t2t_revival.checkpoints.best import keep_best
+from t2t_revival.checkpoints.selection import keep_best
 from tests.support.processes import Process, run_command
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from t2t_revival import T2TError
 from t2t_revival.checkpoints import directory as checkpoints
-from t2t_revival.checkpoints.best import (
+from t2t_revival.checkpoints.selection import (
     best_value,
     keep_best,
     list_best,

@@ -206,7 +206,7 @@ def test_a_damaged_one_is_left_out_named_and_not_touched(tmp_path: Path) -> None
     assert all(path.exists() for path in paths)
     with pytest.warns(UserWarning, match=r"ckpt-3.npz: corrupt checkpoint .*, ignored: the one before it"):
         select_checkpoint(tmp_path)
-    whole = checkpoints.latest_valid(checkpoints.list_checkpoints(tmp_path), 5, lambda error: None)
+    whole = checkpoints.first_valid(checkpoints.list_checkpoints(tmp_path), 5, lambda error: None)
     assert [checkpoint.step for checkpoint in whole] == [1, 2]
 
 

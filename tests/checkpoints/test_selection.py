@@ -6,9 +6,15 @@ import pytest
 
 from t2t_revival import T2TError
 from t2t_revival.checkpoints import directory as checkpoints
-from t2t_revival.checkpoints.best import keep_best, list_best, mark_stopped_early
 from t2t_revival.checkpoints.file import CheckpointNotFoundError, load
-from t2t_revival.checkpoints.selection import mark_average, select_checkpoint, taking_next
+from t2t_revival.checkpoints.selection import (
+    keep_best,
+    list_best,
+    mark_average,
+    mark_stopped_early,
+    select_checkpoint,
+    taking_next,
+)
 from tests.checkpoints.test_best import write
 
 THERE = "newest (step 3), best (step 1), average (step 2), files of the steps 2, 3"  # in `run`

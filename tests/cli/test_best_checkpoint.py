@@ -4,11 +4,10 @@ import re
 
 import pytest
 
-from t2t_revival.checkpoints.best import list_best
 from t2t_revival.checkpoints.directory import list_averaged, list_checkpoints
-from t2t_revival.checkpoints.selection import select_checkpoint
+from t2t_revival.checkpoints.selection import list_best, select_checkpoint
 from t2t_revival.cli import avg_all, decoder, eval
-from t2t_revival.cli.support.best_export import BestExport
+from t2t_revival.cli.support.subcommand import BestExport
 from t2t_revival.utils import checked_json
 from tests.cli.trainer_command import train
 

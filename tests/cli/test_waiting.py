@@ -6,7 +6,6 @@ import time
 import pytest
 
 from t2t_revival.cli.support import wait_flags
-from t2t_revival.utils.file_watcher import Clock
 from tests.support.processes import run_command
 
 SHORT = "--decode_hparams=beam_size=1,extra_length=1"
@@ -35,7 +34,8 @@ def test_it_waits(words, found, out, tmp_path, monkeypatch, capsys, write_checkp
             write_checkpoint(out, 8)
             (tmp_path / "all" / "ende-8").write_text("the dog sees\n")
 
-    monkeypatch.setattr(wait_flags, "CLOCK", Clock(lambda: times[-1], sleep))
+    monkeypatch.setattr(wait_flags, "now", lambda: times[-1])
+    monkeypatch.setattr(wait_flags, "sleep", sleep)
     assert run_command(*words.split()) == 0
     said = capsys.readouterr()
     assert re.search(found, said.out, re.MULTILINE)

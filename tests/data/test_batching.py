@@ -13,8 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from t2t_revival import HParams, T2TError
-from t2t_revival.data.batching import ExampleCounts, IteratorState
-from t2t_revival.data.evaluation_batches import evaluation_batches
+from t2t_revival.data.batching import ExampleCounts, IteratorState, evaluation_batches
 from tests.support.copy_shards import split_of
 from tests.support.data_kinds import first_batches, open_batches, pairs_of, read_epochs
 from tests.support.shard_files import write_shards
@@ -157,7 +156,8 @@ def test_positions_out_of_reach_are_refused(corpus):
 def test_a_process_ends_while_batches_are_made_ahead(corpus):
     program = (
         "import sys; from pathlib import Path; from tests.support.data_kinds import open_batches\n"
-        "from t2t_revival import HParams; from t2t_revival.data.batch_dataset import batch_dataset\n"
+        "from t2t_revival import HParams\n"
+        "from t2t_revival.training.engines.tensorflow_engine import batch_dataset\n"
         "batches = open_batches([Path(shard) for shard in sys.argv[1:]], HParams())\n"
         "iterator = iter(batch_dataset(batches)); next(iterator); sys.exit(3)"
     )

@@ -15,7 +15,7 @@ pytest.importorskip("apache_beam", reason='Apache Beam is not installed: pip ins
 from t2t_revival import T2TError, Text2TextProblem
 from t2t_revival.data import beam, workers
 from t2t_revival.data.beam import BeamShardRunner
-from t2t_revival.data.corpus_rows import CorpusRows
+from t2t_revival.data.mixture import CorpusRows
 from t2t_revival.data.sources import FolderSource, source
 from tests.support.data_kinds import KINDS, open_problem
 from tests.support.line_corpus import snapshot, translation

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from t2t_revival import registry
-from t2t_revival.data.buckets import bucket_batch_sizes, bucket_boundaries
+from t2t_revival.data.batching import bucket_batch_sizes, bucket_boundaries
 
 SCHEMES = json.loads((Path(__file__).parents[1] / "reference" / "batching_scheme.json").read_text())
 # Examples that T2T gathers before it cuts them into batches: a highly composite number, at most three of the

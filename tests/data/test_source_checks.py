@@ -1,14 +1,9 @@
-"""Errors in a user's source or problem: one line with the file and line of the faulty code."""
-
-import re
-from pathlib import Path
+"""The commonest faults of a user's source, each in one line that names the class."""
 
 import pytest
 
 from t2t_revival import PairsSource, Source, T2TError, Text2TextProblem
 from t2t_revival.data.config import DataConfig
-
-HERE = re.escape(str(Path(__file__)))
 
 
 class Numbers(Source):
@@ -57,20 +52,15 @@ def test_three_methods_are_enough(tmp_path):
     ("source", "message"),
     [
         (changed(splits=returning(["train", "eval"])), "splits returns .*: 'dev' is missing"),
-        (changed(splits=returning(["train", "dev", "a/b"])), "split 'a/b': not a valid name"),
-        (changed(count=returning(0)), "count returns 0 for the train split"),
         (changed(pairs=returning([])), "pairs yields only 0 of 1 pairs of train"),
         (changed(pairs=returning([("a", "b")] * 40)), "pairs yields more than 1 pairs of train"),
-        (changed(pairs=returning(["ab"])), r"pair 1 of train is str, not a tuple \(source, target\)"),
-        (changed(pairs=returning([{"inputs": "a", "targets": "b"}])), "pair 1 of train is dict"),
-        (changed(pairs=returning([("a", "b", "c")])), "pair 1 of train has 3 sides, not 2"),
-        (changed(pairs=returning([("a", b"b")])), "pair 1 of train has a side that is bytes, not a str"),
-        (changed(pairs=returning([("a\n", "b")])), "pair 1 of train has a line feed in it"),
-        (changed(pairs=returning([("\ud800", "b")])), "pair 1 of train has half a surrogate pair"),
+        (changed(pairs=returning(["ab"])), r"pairs: pair 1 of train is 'ab', not a pair of strings"),
+        (changed(pairs=returning([("a", b"b")])), r"pairs: pair 1 of train is \('a', b'b'\), not a pair"),
+        (changed(pairs=returning([("a\n", "b")])), "pairs: pair 1 of train has a line feed in it"),
     ],
 )
-def test_a_wrong_source_is_named_with_its_line(source, message, tmp_path):
-    with pytest.raises(T2TError, match=rf"^{HERE}, line \d+: {message}"):
+def test_a_wrong_source_is_named(source, message, tmp_path):
+    with pytest.raises(T2TError, match=rf"^Changed\.{message}"):
         problem(source).generate_data(tmp_path / "new" / "data")
     assert not (tmp_path / "new").exists(), "nothing is left behind"
 
@@ -78,21 +68,17 @@ def test_a_wrong_source_is_named_with_its_line(source, message, tmp_path):
 @pytest.mark.parametrize(
     ("splits", "message"),
     [
-        ({"train": lacking}, "PairsSource 'p': 'dev' is missing; it has train"),
-        (
-            {"train": [], "dev": [], "eval": []},
-            "PairsSource 'p': split 'eval' is not one of train, dev, test",
-        ),
+        ({"train": lacking}, "'dev' is missing; it has train"),
         ({"train": [], "dev": []}, "no pairs of train"),
         ({"train": iter(()), "dev": []}, "no pairs of train"),
-        ({"train": [("a", "b")], "dev": ["ab"]}, "pair 1 of dev is str, not a tuple"),
-        ({"train": ({"text": "a"} for _ in "a"), "dev": []}, "pair 1 of train is dict, not a tuple"),
+        ({"train": [("a", "b")], "dev": ["ab"]}, "pair 1 of dev is 'ab', not a pair"),
+        ({"train": ({"text": "a"} for _ in "a"), "dev": []}, r"pair 1 of train is {'text': 'a'}, not a pair"),
     ],
 )
-def test_wrong_iterables_are_named_with_their_line(splits, message, tmp_path):
+def test_wrong_iterables_are_named(splits, message, tmp_path):
     def make_source(self, data_source, tmp_dir):
         return PairsSource("p", splits, tmp_dir=tmp_dir)
 
-    with pytest.raises(T2TError, match=rf"^{HERE}, line \d+: {message}"):
+    with pytest.raises(T2TError, match=rf"^PairsSource 'p': {message}"):
         problem(None, make_source=make_source).generate_data(tmp_path / "new" / "data")
     assert not (tmp_path / "new").exists(), "nothing is left behind"

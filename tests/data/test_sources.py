@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from t2t_revival import T2TError
-from t2t_revival.data import indexed_file
+from t2t_revival.data import base_source
 from t2t_revival.data.sources import source
 from tests.support.line_corpus import all_pairs, opened
 
@@ -58,7 +58,7 @@ def test_every_range_of_lines_is_that_of_the_whole(tmp_path_factory, lines):
     for split in ("train", "dev"):
         write(folder, split, [(line, line) for line in lines])
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(indexed_file, "INDEX_STEP", 2)
+        patch.setattr(base_source, "INDEX_STEP", 2)
         corpus = opened(folder)
         assert corpus.count("train") == len(lines)
         for start in range(len(lines) + 1):

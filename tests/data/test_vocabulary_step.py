@@ -1,8 +1,8 @@
 """The text on which a vocabulary is trained."""
 
 from t2t_revival import Source
-from t2t_revival.data.corpus_rows import CorpusRows
-from t2t_revival.data.vocabulary_step import sample_lines
+from t2t_revival.data.generation import sample_lines
+from t2t_revival.data.mixture import CorpusRows
 
 
 class Counting(Source):

@@ -6,7 +6,7 @@ import tensorflow as tf
 from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 
 from t2t_revival import DecodeHParams, HParams, T2TError, Transformer, Translator, registry
-from t2t_revival.data.tags import tagged
+from t2t_revival.data.mixture import tagged
 from t2t_revival.data.vocabulary.sentencepiece import EOS, Vocabulary
 from t2t_revival.decoding.preprocessor import known_tags
 from t2t_revival.serving.export import export

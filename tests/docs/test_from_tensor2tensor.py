@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from t2t_revival import DecodeHParams, HParams, registry, t2t_names
-from t2t_revival.cli.support.parser import Parser
+from t2t_revival.cli.support.command import Parser
 from t2t_revival.t2t_names import THE_SAME, quoted
 
 ROOT = Path(__file__).parents[2]

@@ -16,7 +16,7 @@ import pytest
 import yaml
 
 import t2t_revival
-from t2t_revival.cli.support.parser import Parser
+from t2t_revival.cli.support.command import Parser
 
 ROOT = Path(__file__).parents[2]
 PAGES = [

@@ -85,7 +85,7 @@ SETS = st.builds(
 @settings(max_examples=50, deadline=None)
 @given(SETS)
 def test_json_round_trip(h: HParams) -> None:
-    assert HParams.from_json(h.to_json()) == h
+    assert HParams.from_values(json.loads(json.dumps(dataclasses.asdict(h))), "") == h
 
 
 @settings(max_examples=50, deadline=None)
@@ -95,22 +95,17 @@ def test_every_field_can_be_overridden(h: HParams) -> None:
     assert HParams().override(text) == h
 
 
-def test_json_names_every_field() -> None:
-    assert list(json.loads(HParams().to_json())) == [f.name for f in dataclasses.fields(HParams)]
-
-
 @pytest.mark.parametrize(("text", "message"), table(REFUSALS, "hparams.json"))
 def test_corrupt_json_names_its_file(text: str, message: str) -> None:
     with pytest.raises(T2TError) as raised:
-        HParams.from_json(text, where="run/hparams.json")
+        HParams.from_values(json.loads(text), "run/hparams.json")
     assert str(raised.value).startswith(message)
     assert "\n" not in str(raised.value)
 
 
 def test_a_field_that_json_does_not_name_has_its_default() -> None:
-    assert HParams.from_json('{"filter_size": 7, "label_smoothing": 0}') == HParams(
-        filter_size=7, label_smoothing=0.0
-    )
+    values = {"filter_size": 7, "label_smoothing": 0}
+    assert HParams.from_values(values, "") == HParams(filter_size=7, label_smoothing=0.0)
 
 
 def test_save_and_load(tmp_path: Path) -> None:

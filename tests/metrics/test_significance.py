@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from t2t_revival import T2TError
-from t2t_revival.metrics.significance import Compared, compare_bleu, compare_f1
+from t2t_revival.metrics.metric import Compared, compare_bleu, compare_f1
 
 GOLD = "(S (NP (DT the) (NN dog)) (VP (VBZ sees) (NP (DT a) (NN cat))))"
 FLAT = "(S (DT the) (NN dog) (VP (VBZ sees) (NP (DT a) (NN cat))))"  # 3 of 4 brackets

@@ -56,7 +56,7 @@ def test_every_layer_and_the_model_in_another_backend(
         model.save(tmp_path / f"{name}.keras")
         expected[name] = ops.convert_to_numpy(ops.cast(model(IDS), "float32"))
     np.savez(tmp_path / "ids.npz", **IDS)
-    (tmp_path / "hparams.json").write_text(hparams.to_json())
+    hparams.save(tmp_path)
     command = [sys.executable, "-m", "tests.support.check_backend", str(tmp_path), backend]
     path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
     done = run_with_backend(command, backend, PYTHONPATH=path)

@@ -4,7 +4,7 @@ import numpy as np
 from keras import ops
 
 from t2t_revival import Transformer
-from t2t_revival.training.compile import build_model
+from t2t_revival.training.model import build_model
 from tests.support.tiny_models import TINY
 
 

@@ -1,7 +1,7 @@
 import pytest
 
 from t2t_revival import HParams, T2TError, registry
-from t2t_revival.data.metadata import references_path
+from t2t_revival.data.config import references_path
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.problems.problem import Finished
 

@@ -5,7 +5,7 @@ import csv
 import pytest
 
 from t2t_revival import registry
-from t2t_revival.metrics.significance import Compared
+from t2t_revival.metrics.metric import Compared
 from t2t_revival.reproduction import table3
 from t2t_revival.reproduction.scales import CPU, PAPER
 from t2t_revival.reproduction.table3 import (

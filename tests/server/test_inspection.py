@@ -9,9 +9,9 @@ from t2t_revival import DecodeHParams, T2TError, Transformer, Translator, regist
 from t2t_revival.addons.server.explanation import explain, other_words
 from t2t_revival.addons.server.inspection import MAX_POINTS, ExplainRequest, Inspector
 from t2t_revival.checkpoints import directory as checkpoints
-from t2t_revival.checkpoints.best import keep_best
 from t2t_revival.checkpoints.directory import Checkpoint
 from t2t_revival.checkpoints.file import fingerprint
+from t2t_revival.checkpoints.selection import keep_best
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 from t2t_revival.evaluation.checkpoint_evaluation import Evaluations
 from t2t_revival.model_folder import ModelFolder, Run

@@ -73,7 +73,7 @@ def main(folder: Path, backend: str) -> None:
         )
         symbols = {name: keras.Input((None,), dtype="int32") for name in ids}
         assert tuple(model(symbols).shape)[2:] == (model.vocab_size,)
-    losses = trained_losses(HParams.from_json((folder / "hparams.json").read_text()), ids)
+    losses = trained_losses(HParams.load(folder), ids)
     np.savez(folder / f"{backend}.npz", **found, **losses)
 
 

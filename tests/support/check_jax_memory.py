@@ -12,8 +12,7 @@ from t2t_revival import HParams, RunConfig, T2TError, registry
 from t2t_revival.data.records import SplitData
 from t2t_revival.training.engines import jax_engine
 from t2t_revival.training.engines.engine import accumulation
-from t2t_revival.training.engines.jax_devices import device_memory
-from t2t_revival.training.engines.jax_engine import JaxEngine
+from t2t_revival.training.engines.jax_engine import JaxEngine, device_memory
 from t2t_revival.training.model import TrainingTransformer
 from t2t_revival.training.trainer import TrainingData, new_model
 

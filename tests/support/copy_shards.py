@@ -8,7 +8,7 @@ import numpy as np
 
 from t2t_revival import HParams
 from t2t_revival.data import records
-from t2t_revival.data.example_format import encode_example
+from t2t_revival.data.records import encode_example
 
 VOCAB, EOS = 20, 1
 HPARAMS = HParams(

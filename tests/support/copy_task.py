@@ -69,7 +69,7 @@ def shared_models() -> Iterator[dict[Any, Any]]:
 
     def shared(data: TrainingData, hparams: HParams, config: RunConfig, *sizes: int) -> Any:
         # No graph has these: the first is for schedules not used here, the others make the first of `sizes`.
-        alike = hparams.replace(train_steps=1, effective_batch_size=0, batch_size=512).to_json()
+        alike = hparams.replace(train_steps=1, effective_batch_size=0, batch_size=512)
         settings = (config.precision, config.xla, config.seed, config.num_parallel_batches)
         key = (alike, data.vocab_size, settings, sizes, tf.distribute.get_strategy())
         if key not in models:

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 
 from t2t_revival import HParams, Text2TextProblem, registry
-from t2t_revival.data.batching import TrainingBatches
-from t2t_revival.data.evaluation_batches import evaluation_batches
+from t2t_revival.data.batching import TrainingBatches, evaluation_batches
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 from tests.support.copy_shards import split_of
 

@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 from gpu import examples, variations
 
 from t2t_revival import HParams
-from t2t_revival.training.compile import build_model, compile_model
+from t2t_revival.training.model import build_model, compile_model
 
 VOCAB = 30
 H = HParams(

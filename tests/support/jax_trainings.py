@@ -22,7 +22,7 @@ import numpy as np  # noqa: E402
 from t2t_revival import RunConfig  # noqa: E402
 from t2t_revival.data.batching import TrainingBatches  # noqa: E402
 from t2t_revival.training.engines import jax_engine  # noqa: E402
-from t2t_revival.training.engines.jax_loss import BLOCK, in_blocks  # noqa: E402
+from t2t_revival.training.engines.jax_update import BLOCK, in_blocks  # noqa: E402
 from t2t_revival.training.events import NoteEvent, StepEvent  # noqa: E402
 from t2t_revival.training.trainer import Trainer, TrainingData  # noqa: E402
 from tests.support.copy_shards import HPARAMS, VOCAB, split_of  # noqa: E402

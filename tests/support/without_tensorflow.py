@@ -3,7 +3,7 @@
 import sys
 from typing import Any
 
-BLOCKED = ("tensorflow", "tensorflow_text", "tensorflow_datasets", "keras_nlp", "keras_hub")
+BLOCKED = ("tensorflow", "tensorflow_text", "tensorflow_datasets")
 
 
 class _Blocker:

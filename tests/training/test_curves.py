@@ -17,7 +17,7 @@ from t2t_revival.curve_files import (
     read_curve,
     read_segments,
 )
-from t2t_revival.training.curves import Curves
+from t2t_revival.training.monitor import Curves
 from t2t_revival.training.state import Seen
 from t2t_revival.utils.score_events import ScoreEvents
 from t2t_revival.visualization.learning_curve import _draw_segments

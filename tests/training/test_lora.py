@@ -9,9 +9,8 @@ import pytest
 
 from t2t_revival import T2TError, Transformer
 from t2t_revival.checkpoints import directory as checkpoints
-from t2t_revival.checkpoints.adapters import is_adapter, weight_path
-from t2t_revival.training.compile import build_model, compile_model
-from t2t_revival.training.lora import merged
+from t2t_revival.checkpoints.file import is_adapter, weight_path
+from t2t_revival.training.model import build_model, compile_model, merged
 from tests.support.copy_shards import HPARAMS, VOCAB
 
 slow = pytest.mark.slow

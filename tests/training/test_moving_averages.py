@@ -10,7 +10,7 @@ import pytest
 from t2t_revival import RunConfig
 from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.checkpoints.file import EMA, MODEL, fingerprint
-from t2t_revival.training.compile import build_model
+from t2t_revival.training.model import build_model
 from tests.support.copy_shards import HPARAMS, VOCAB
 from tests.support.copy_task import final_arrays, train
 

@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 
 from t2t_revival import HParams, T2TError, TokenCrossEntropy, Transformer, make_optimizer, registry
-from t2t_revival.training.schedule import learning_rate
+from t2t_revival.training.optimizer import learning_rate
 from tests.support.bad_batches import HPARAMS, NAN, trained, weighted
 from tests.support.guide_packages import guide_package
 

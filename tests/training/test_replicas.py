@@ -11,7 +11,7 @@ import pytest
 
 from t2t_revival import RunConfig
 from t2t_revival.data import records
-from t2t_revival.data.example_format import encode_example
+from t2t_revival.data.records import encode_example
 from tests.support.copy_shards import HPARAMS, VOCAB, write_shards
 from tests.support.copy_task import (
     Job,

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from t2t_revival import HParams, T2TError, registry
 from t2t_revival.training.engines.engine import accumulation
-from t2t_revival.training.schedule import Schedule, learning_rate
+from t2t_revival.training.optimizer import Schedule, learning_rate
 from tests.support.guide_packages import guide_package
 
 T2T_RATES = np.load(Path(__file__).parents[1] / "reference" / "learning_rate.npz")
@@ -112,24 +112,19 @@ def test_a_factor_of_ones_own_runs_in_a_graph(tmp_path: Path) -> None:
     np.testing.assert_allclose(got, [3, 3, 3, 3 * 0.5**0.5, 0], rtol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ("value", "message"),
-    [
-        (None, "schedule factor 'mine' returns None, not a number"),
-        (np.ones(3), r"schedule factor 'mine' returns a tensor of shape \(3,\)"),
-    ],
-)
-def test_a_factor_that_returns_no_number(value: object, message: str) -> None:
+def test_a_factor_that_returns_nothing() -> None:
     @registry.register_schedule_factor
-    def mine(step: object, hparams: HParams) -> object:
-        return value
+    def mine(step: object, hparams: HParams) -> None:
+        pass
 
-    with pytest.raises(T2TError, match=message):
+    with pytest.raises(T2TError, match="schedule factor 'mine' returns None, not a number"):
         Schedule(HParams(learning_rate_schedule="constant*mine"))
 
 
 def test_a_factor_of_a_name_that_is_taken_is_not_registered() -> None:
-    with pytest.raises(T2TError, match=r"schedule factor 'constant' is registered twice: .*schedule_factors"):
+    with pytest.raises(
+        T2TError, match=r"schedule factor 'constant' is registered twice, in .*schedule_factors"
+    ):
 
         @registry.register_schedule_factor
         def constant(step: object, hparams: HParams) -> float:

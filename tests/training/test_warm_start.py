@@ -9,12 +9,12 @@ import pytest
 
 from t2t_revival import T2TError
 from t2t_revival.checkpoints import directory as checkpoints
-from t2t_revival.checkpoints.best import keep_best
 from t2t_revival.checkpoints.file import MODEL
+from t2t_revival.checkpoints.selection import keep_best
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.model_folder import ModelFolder, Run
-from t2t_revival.training.compile import build_model
-from t2t_revival.training.warm_start import WarmStart
+from t2t_revival.training.model import build_model
+from t2t_revival.training.run_config import WarmStart
 from tests.support.copy_shards import HPARAMS, VOCAB
 
 

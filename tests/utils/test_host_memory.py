@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from t2t_revival.data.batch_dataset import batch_dataset
 from t2t_revival.data.batching import TrainingBatches
+from t2t_revival.training.engines.tensorflow_engine import batch_dataset
 from tests.support.copy_shards import HPARAMS, split_of, write_shards
 
 BLOCKS, BYTES = 20, 8 * 2**20

@@ -9,7 +9,7 @@ from t2t_revival.utils import keras_hooks
 from tests.support.source_tree import MODULES
 
 PRIVATE = re.compile(
-    r"(\.|def )_(flatten_layers|autocast|get_variable_index|backend_apply_gradients|sentence_piece)\b"
+    r"(\.|def )_(flatten_layers|autocast|get_variable_index|backend_apply_gradients)\b"
     r"|\boptimizer\._"
 )
 

@@ -7,7 +7,7 @@ from threading import Thread
 
 import pytest
 
-from t2t_revival.utils.network import silent_hosts
+from t2t_revival.data.library_sources import silent_hosts
 
 
 @pytest.fixture(autouse=True)

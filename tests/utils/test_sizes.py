@@ -2,7 +2,7 @@
 
 import pytest
 
-from t2t_revival.utils.sizes import readable_size
+from t2t_revival.utils.texts import readable_size
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from t2t_revival.addons.back_translation.noise import WordNoise
 from t2t_revival.addons.distillation.blocks import DecodedBlocks, OnLines, check_plain, option_values
-from t2t_revival.data.indexed_file import read_text
+from t2t_revival.data.base_source import read_text
 from t2t_revival.decoding.notes import OnNote, ignore_note
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.outputs import to_bytes

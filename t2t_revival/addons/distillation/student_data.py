@@ -12,10 +12,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from t2t_revival.addons.distillation.teacher_outputs import ANOTHER, TeacherOutputs, read_pairs
-from t2t_revival.data.config import DataConfig, DataSpec
+from t2t_revival.data.config import DataConfig, DataSpec, Metadata, metadata_path
 from t2t_revival.data.corpus_generation import OnProgress
 from t2t_revival.data.generation import generate
-from t2t_revival.data.metadata import Metadata, metadata_path
 from t2t_revival.data.sources import FolderSource
 from t2t_revival.decoding.outputs import to_bytes
 from t2t_revival.errors import T2TError

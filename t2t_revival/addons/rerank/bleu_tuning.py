@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from t2t_revival.utils.bleu_tokenizers import bleu_metric
+from t2t_revival.metrics.bleu import bleu_metric
 
 SEED, RESTARTS = 1, 20
 ORDERS = 4  # of n-grams

@@ -16,7 +16,6 @@ from typing import Any, ClassVar, TypeVar, get_type_hints
 
 from t2t_revival.cli.support.text_files import STANDARD_STREAM, check_outputs
 from t2t_revival.errors import T2TError
-from t2t_revival.utils.source_code import field_comments
 
 T = TypeVar("T")
 Names = Sequence[tuple[str, ...]]  # of flags that belong together
@@ -151,14 +150,10 @@ def declared(kind: type[Flags]) -> Iterator[tuple[str, Any, Any, About]]:
 
 
 def descriptions(owner: type) -> dict[str, str]:
-    """Reads the descriptions of fields: the docstring's Attributes, or the comments behind the fields."""
+    """Reads the descriptions of a dataclass's fields: the Attributes of its docstring."""
     texts: dict[str, str] = {}
     for kind in filter(dataclasses.is_dataclass, reversed(owner.__mro__)):
         attributes = inspect.cleandoc(kind.__doc__ or "").partition("\nAttributes:\n")[2].partition("\n\n")[0]
-        texts |= dict(ATTRIBUTE.findall(attributes)) | field_comments(kind)
-    return {name: _sentence(text) for name, text in texts.items()}
-
-
-def _sentence(text: str) -> str:
-    text = " ".join(text.replace("`", "").split()).removesuffix(".")
-    return f"{text[:1].upper()}{text[1:]}."
+        texts |= dict(ATTRIBUTE.findall(attributes))
+    plain = {name: " ".join(text.replace("`", "").split()).removesuffix(".") for name, text in texts.items()}
+    return {name: f"{text[:1].upper()}{text[1:]}." for name, text in plain.items()}

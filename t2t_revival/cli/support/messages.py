@@ -97,11 +97,21 @@ class ProgressBar:
         elif new and now - self._shown >= self._interval:
             self._shown = now
             share = new / (total - self._start[1]) if share is None else share
-            text = f"{done:,} of {total:,} {self._unit}, {rate}"
+            left = duration(seconds / share - seconds)
+            text = f"{done:,} of {total:,} {self._unit}, {rate}, {left} left"
             if self._stream.isatty():
-                self._show_bar(text, share, seconds)
+                if self._bar is None:
+                    self._bar = tqdm(
+                        total=1.0,
+                        file=self._stream,
+                        leave=False,
+                        dynamic_ncols=True,
+                        bar_format="{percentage:3.0f}%|{bar}| {desc}",
+                    )
+                self._bar.n = share
+                self._bar.set_description_str(text)
             else:
-                self.note(f"{text}, {duration(seconds / share - seconds)} left")
+                self.note(text)
 
     def show_decoding(self, progress: DecodingProgress) -> None:
         """Shows the progress of a `Translator`."""
@@ -116,18 +126,6 @@ class ProgressBar:
         if self._bar is not None:
             self._bar.close()
             self._bar = None
-
-    def _show_bar(self, text: str, share: float, seconds: float) -> None:
-        if self._bar is None:
-            self._bar = tqdm(
-                total=1.0,
-                file=self._stream,
-                leave=False,
-                dynamic_ncols=True,
-                bar_format="{percentage:3.0f}%|{bar}| {desc}",
-            )
-        self._bar.n = share
-        self._bar.set_description_str(f"{text}, {duration(seconds / share - seconds)} left")
 
 
 def duration(seconds: float) -> str:

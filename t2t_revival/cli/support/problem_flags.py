@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from t2t_revival import registry, t2t_names
-from t2t_revival.cli.support import registry_help, tensorflow_setup
+from t2t_revival.cli.support import tensorflow_setup
+from t2t_revival.cli.support.command import HELP_WIDTH
 from t2t_revival.cli.support.flags import Flags, flag, group
 from t2t_revival.cli.support.messages import ProgressBar
-from t2t_revival.data.metadata import Metadata, unfinished_dir
+from t2t_revival.data.config import Metadata, unfinished_dir
 from t2t_revival.data.mixture import is_mixture
 from t2t_revival.data.workers import ShardRunner
 from t2t_revival.errors import T2TError
-from t2t_revival.hparams.hparams import HParams
+from t2t_revival.hparams.hparams import HParams, meanings
 from t2t_revival.model_folder import RUN_FILE
 from t2t_revival.problems.parse_wsj import MixedTreesConfig
 from t2t_revival.problems.problem import Problem
@@ -32,6 +34,9 @@ STAGES = {  # of data generation
     "vocabulary": "learning the vocabulary from a sample of {total:,} pairs",
 }
 OWN_FLAGS = tuple(field.name for field in dataclasses.fields(MixedTreesConfig))  # of a problem
+BASE = "base"  # the paper's model, with which all sets are compared
+COLUMN = 40  # where meanings begin
+NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
 @dataclass(frozen=True)
@@ -64,7 +69,7 @@ class ProblemFlags(Flags):
         """Prints everything registered, the user's too, or one hparams set, if that is asked for."""
         if self.registry_help:
             self.import_usr_dir()
-            registry_help.print_registry(self.hparams_set, self.changed)
+            print_registry(self.hparams_set, self.changed)
         return self.registry_help
 
     def changed(self, hparams: HParams) -> HParams:
@@ -179,3 +184,56 @@ def show_generation(bar: ProgressBar, stage: str, done: int, total: int) -> None
         bar.update(done, total)
     else:
         bar.note(STAGES.get(stage, stage).format(total=total))
+
+
+def print_registry(hparams_set: str | None, change: Callable[[HParams], HParams]) -> None:
+    """Prints everything registered, or one hparams set; `change` makes it that of a training."""
+    if hparams_set:
+        print(_describe_set(hparams_set, change(registry.hparams(hparams_set))))
+        return
+    for title, entries in (
+        ("Problems", registry.list_problems()),
+        ("Hparams sets", registry.list_hparams()),
+        ("Optimizers", registry.list_optimizers()),
+        ("Factors of learning_rate_schedule", registry.list_schedule_factors()),
+    ):
+        print(f"{title}:")
+        width = max(map(len, entries))
+        for name, summary in entries.items():
+            print(f"  {name:{width}}  {summary}".rstrip())
+
+
+def _describe_set(name: str, changed: HParams) -> str:
+    """Describes all fields of a set by group, each with its value and its meaning.
+
+    A value that differs from the named set or from the paper's base model is marked, and has the other value
+    in brackets.
+    """
+    shown = dataclasses.asdict(changed)
+    beside = {each: dataclasses.asdict(registry.hparams(each)) for each in (name, BASE)}
+    lines = [
+        f"{name}: {registry.list_hparams()[name]}",
+        "* marks a value that differs from the one in brackets, which is that of the set named there.",
+    ]
+    for title, fields in meanings().items():
+        lines += ["", title]
+        for field, meaning in fields.items():
+            others = [f"{at}: {found[field]}" for at, found in beside.items() if found[field] != shown[field]]
+            lines += _field(f"{field}={shown[field]}", meaning, others)
+    return "\n".join(lines)
+
+
+def _field(assignment: str, meaning: str, others: list[str]) -> list[str]:
+    """Formats a field: the meaning beside the value, or below a long value."""
+    head = f"{'*' if others else ' '} {assignment}"
+    brackets = f" [{'; '.join(others)}]".replace(": ", f":{NO_BREAK}") if others else ""
+    above = [] if len(head) < COLUMN - 1 else [head]
+    text = textwrap.wrap(
+        meaning + brackets,
+        HELP_WIDTH,
+        initial_indent="".ljust(COLUMN) if above else head.ljust(COLUMN),
+        subsequent_indent=" " * COLUMN,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
+    return above + [line.replace(NO_BREAK, " ") for line in text]

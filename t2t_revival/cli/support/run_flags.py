@@ -1,4 +1,4 @@
-"""The flags of a training run that several commands share: its folder, its model, an ensemble.
+"""The flags of a training run that several commands share: its folder, settings, model, an ensemble.
 
 All methods raise `T2TError` for flags that are missing or wrong, and for a folder without a trained model.
 """
@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from t2t_revival import registry, t2t_names
-from t2t_revival.checkpoints.best import list_best
 from t2t_revival.checkpoints.directory import list_averaged, list_checkpoints
-from t2t_revival.checkpoints.selection import taking_next
-from t2t_revival.cli.support.flags import Flags, Names, flag
+from t2t_revival.checkpoints.selection import list_best, taking_next
+from t2t_revival.cli.support.flags import Flags, Names, flag, group
 from t2t_revival.cli.support.messages import say, warn_of_corruption
 from t2t_revival.cli.support.problem_flags import ProblemFlags
 from t2t_revival.decoding import trained_models
@@ -21,16 +20,44 @@ from t2t_revival.decoding.options import MEANS, PROBABILITIES, DecodeHParams
 from t2t_revival.decoding.shards import MAX_SHARDS, Shard
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams.hparams import FILE_NAME as HPARAMS_FILE
+from t2t_revival.hparams.hparams import HParams
+from t2t_revival.metrics.metric import metric_of
 from t2t_revival.model_folder import RUN_FILE, ModelFolder, Run
+from t2t_revival.problems.problem import Problem
+from t2t_revival.training.run_config import AUTO, RunConfig
 from t2t_revival.utils.files import is_file_name
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator
 
+
 TRAIN_DIR = "~/t2t_train"
 DECODE_HPARAMS = "Changes to the decoding, such as beam_size=4,alpha=0.6,extra_length=50."
 SPLIT_DIR = "Folder of the split's shards; by default the one that the model was trained from."
 T2T_SETS = "transformer_"  # how the names of its sets begin
+SAME_NAMES = (
+    "strategy",
+    "shard_optimizer",
+    "num_buckets",
+    "precision",
+    "xla",
+    "max_nonfinite_steps",
+    "keep_best",
+)
+RUN_CONFIG_FLAGS = {name: name for name in SAME_NAMES} | {  # T2T's names of the fields of RunConfig
+    "random_seed": "seed",
+    "local_eval_frequency": "eval_frequency",
+    "save_checkpoints_secs": "save_seconds",
+    "keep_checkpoint_max": "keep_checkpoints",
+    "best_metric": "best_score",
+    "log_step_count_steps": "log_steps",
+    "eval_early_stopping_steps": "patience",
+    "eval_early_stopping_metric": "patience_score",
+    "eval_early_stopping_metric_delta": "min_delta",
+}
+BOUNDS = {"random_seed": (0, 2**32 - 1), "max_nonfinite_steps": (1, None)}
+AUTO_BATCH_SIZE = "batch_size=auto"
+NAMES = (*RUN_CONFIG_FLAGS, "hparams", "train_steps", "eval_bleu_sentences")
 
 
 @dataclass(frozen=True)
@@ -103,10 +130,16 @@ class RunFlags(ProblemFlags):
         if not folder.has_run:  # else it may be a user's problem
             self._check_names(path)
         self.refuse_t2t(path)
-        run = folder.run
+        run, problem, named = folder.run, self.problem or "", self.hparams_set or ""
+        is_t2t_problem = (
+            t2t_names.is_problem(problem, run.problem) and problem not in registry.list_problems()
+        )
+        is_t2t_set = named.startswith(T2T_SETS) and named in registry.list_hparams()
+        if is_t2t_set:
+            is_t2t_set = registry.hparams(named).architecture() == folder.hparams.architecture()
         for name, given, own, agrees in (
-            ("problem", self.problem, run.problem, self._is_t2t_problem(run.problem)),
-            ("hparams_set", self.hparams_set, run.hparams_set, self._is_t2t_set_of(folder)),
+            ("problem", self.problem, run.problem, is_t2t_problem),
+            ("hparams_set", self.hparams_set, run.hparams_set, is_t2t_set),
         ):
             if given not in (None, own) and not agrees:
                 raise T2TError(
@@ -146,20 +179,6 @@ class RunFlags(ProblemFlags):
         assert checkpoint is not None
         step = f"step {checkpoint.step:,}{', an average' if checkpoint.averaged else ''}"
         return translator, str(checkpoint.path), step
-
-    def _is_t2t_problem(self, problem: str) -> bool:
-        """Checks for tensor2tensor's name of a problem that is not the name of a problem here."""
-        name = self.problem
-        return (
-            name is not None and t2t_names.is_problem(name, problem) and name not in registry.list_problems()
-        )
-
-    def _is_t2t_set_of(self, folder: ModelFolder) -> bool:
-        """Checks for an hparams set of tensor2tensor that describes the model in a folder."""
-        name = self.hparams_set
-        if not name or not name.startswith(T2T_SETS) or name not in registry.list_hparams():
-            return False
-        return registry.hparams(name).architecture() == folder.hparams.architecture()
 
     def _check_names(self, path: Path) -> None:
         """Checks that problem and hparams set exist: where one is misspelt, so is the default output_dir."""
@@ -253,3 +272,61 @@ def decode_options(text: str | None, run: Run) -> DecodeHParams:
     if warning := options.batch_size_warning:
         say(f"warning: {warning}")
     return options
+
+
+@dataclass(frozen=True)
+class TrainingFlags(RunFlags):
+    """The flags of a training; the output_dir of `config` is not the run's."""
+
+    config: RunConfig = group(RunConfig(Path()), RUN_CONFIG_FLAGS, BOUNDS)
+    hparams: str = flag(
+        "",
+        'Changes to the hparams set, such as "batch_size=2048,num_heads=4". "batch_size=auto" is the largest '
+        "that fits a device's memory (KERAS_BACKEND=jax).",
+    )
+    train_steps: int = flag(0, "Number of updates; 0 takes that of the hparams set.")
+    eval_bleu_sentences: int = flag(
+        200,
+        "Dev sentences, of each corpus of a mixture, that are decoded for BLEU or F1; 0 decodes none.",
+    )
+
+    @property
+    def metrics(self) -> dict[str, str]:
+        """The metrics that flags name, by the flags; each may be that of one corpus, as bleu/news."""
+        return {
+            "eval_early_stopping_metric": self.config.patience_score,
+            "best_metric": self.config.best_score,
+        }
+
+    @property
+    def is_batch_size_auto(self) -> bool:
+        """Returns whether --hparams asks for the largest `batch_size` that fits."""
+        return any(part.strip() == AUTO_BATCH_SIZE for part in self.hparams.split(","))
+
+    def check_metrics(self, problem: Problem) -> None:
+        """Checks the flags that name a metric."""
+        for name, value in self.metrics.items():
+            metric, names = metric_of(value), problem.eval_metrics()
+            if metric.name == AUTO:
+                continue
+            if metric.name not in names:
+                known = ", ".join(names)
+                raise T2TError(f"--{name}={value}: not a metric of {problem.name}; give one of {known}")
+            if not metric.of_each_corpus and metric.name != value:
+                raise T2TError(f"--{name}={value}: {metric.name} is measured of all corpora together")
+            if metric.outputs and not self.eval_bleu_sentences:
+                raise T2TError(f"--{name}={value} needs --eval_bleu_sentences above 0")
+
+    def run_hparams(self, folder: ModelFolder) -> HParams:
+        """Returns the hparams of a run that is resumed, or else the named set, as the flags change them."""
+        named = registry.hparams(self.named_set())
+        return self._overridden(folder.hparams if folder.has_run else named)
+
+    def changed(self, hparams: HParams) -> HParams:
+        """Returns the hparams that a training with these flags has."""
+        return super().changed(self._overridden(hparams))
+
+    def _overridden(self, hparams: HParams) -> HParams:
+        overrides = [part for part in self.hparams.split(",") if part.strip() != AUTO_BATCH_SIZE]
+        hparams = hparams.override(",".join(overrides))
+        return hparams.replace(train_steps=self.train_steps) if self.train_steps else hparams

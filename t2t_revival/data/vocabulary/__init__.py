@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
-from t2t_revival.data.vocabulary.splits import Splits
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
-from t2t_revival.data.vocabulary.text_encoder import SUBWORDS, TextEncoder
+from t2t_revival.data.vocabulary.text_encoder import SUBWORDS, Splits, TextEncoder
 
 __all__ = ["TextEncoder", "Vocabularies", "copy_name", "open_vocabulary"]
 

@@ -18,14 +18,13 @@ from typing import TYPE_CHECKING
 
 import sentencepiece
 
-from t2t_revival.data.example_format import field, varint
-from t2t_revival.data.vocabulary.splits import Splits, merge_splits
-from t2t_revival.data.vocabulary.text_encoder import EOS, PAD, TextEncoder, until_eos
+from t2t_revival.data.records import field, varint
+from t2t_revival.data.vocabulary.text_encoder import EOS, PAD, Splits, TextEncoder, merge_splits, until_eos
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.files import atomic_write
 
 if TYPE_CHECKING:
-    from t2t_revival.data.vocabulary.sentencepiece_graph import SentencePieceGraph
+    from t2t_revival.data.vocabulary.graphs import SentencePieceGraph
 
 UNK = 2
 FIRST_BYTE = "<0x00>"
@@ -139,7 +138,10 @@ class Vocabulary(TextEncoder):
         return self._processor.encode(piece)
 
     def decode(self, ids: Iterable[int]) -> str:
-        return _unescape(self._processor.decode(until_eos(ids)))
+        text = self._processor.decode(until_eos(ids))
+        for character, escaped in reversed(_ESCAPES):
+            text = text.replace(escaped, character)
+        return text
 
     def splits(self) -> Splits:
         scores = [self._processor.get_score(piece) for piece in range(self.size)]
@@ -148,7 +150,7 @@ class Vocabulary(TextEncoder):
 
     @cached_property
     def graph(self) -> SentencePieceGraph:
-        from t2t_revival.data.vocabulary.sentencepiece_graph import SentencePieceGraph
+        from t2t_revival.data.vocabulary.graphs import SentencePieceGraph
 
         return SentencePieceGraph(self.content, _ESCAPES)
 
@@ -205,12 +207,6 @@ def _escape(text: str) -> str:
 def as_piece(symbol: str) -> str:
     """A text as SentencePiece writes it in pieces."""
     return _escape(symbol).replace(" ", SPACE_MARK)
-
-
-def _unescape(text: str) -> str:
-    for character, escaped in reversed(_ESCAPES):
-        text = text.replace(escaped, character)
-    return text
 
 
 def _training_error(message: str, vocab_size: int) -> T2TError:

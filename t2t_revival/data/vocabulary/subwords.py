@@ -12,7 +12,6 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from t2t_revival.data.vocabulary.splits import Splits, merge_splits
 from t2t_revival.data.vocabulary.subword_format import (
     END,
     ESCAPE_CHARACTERS,
@@ -25,12 +24,13 @@ from t2t_revival.data.vocabulary.subword_format import (
     subtoken_lines,
     unescape,
 )
-from t2t_revival.data.vocabulary.text_encoder import EOS, TextEncoder, until_eos
+from t2t_revival.data.vocabulary.text_encoder import EOS, Splits, TextEncoder, merge_splits, until_eos
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.files import atomic_write
 
 if TYPE_CHECKING:
-    from t2t_revival.data.vocabulary.subwords_graph import SubwordGraph
+    from t2t_revival.data.vocabulary.graphs import SubwordGraph
+
 
 UNSAVED = Path("unsaved.subwords")  # the path of a vocabulary in memory
 CACHED_RUNS = 2**18
@@ -201,7 +201,7 @@ class SubwordVocabulary(TextEncoder):
 
     @cached_property
     def graph(self) -> SubwordGraph:
-        from t2t_revival.data.vocabulary.subwords_graph import SubwordGraph
+        from t2t_revival.data.vocabulary.graphs import SubwordGraph
 
         return SubwordGraph(self.subtokens)
 

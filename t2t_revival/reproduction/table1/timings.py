@@ -12,11 +12,11 @@ from typing import Any
 
 import tensorflow as tf
 
+from t2t_revival.curve_files import CsvTable
 from t2t_revival.errors import T2TError, did_you_mean
 from t2t_revival.reproduction.table1.layer_types import LAYER_TYPES, LayerType, traced
 from t2t_revival.reproduction.table1.operation_counts import count
 from t2t_revival.reproduction.training_flops import device_name
-from t2t_revival.utils.csv_table import CsvTable
 
 FILE_NAME = "layer_costs.csv"
 TURNS = 512 * 512  # n·d at which one call takes as long as a turn of the smallest size

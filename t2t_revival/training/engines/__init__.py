@@ -25,16 +25,10 @@ def make_engine(config: RunConfig) -> Engine:
     if config.strategy not in STRATEGIES:
         raise T2TError(f"--strategy={config.strategy} is not one of {', '.join(STRATEGIES)}")
     check_usable()
-    return _jax_engine(config) if keras.backend.backend() == JAX else _tensorflow_engine(config)
+    if keras.backend.backend() == JAX:
+        from t2t_revival.training.engines.jax_engine import JaxEngine
 
-
-def _tensorflow_engine(config: RunConfig) -> Engine:
+        return JaxEngine(config)
     from t2t_revival.training.engines.tensorflow_engine import TensorFlowEngine
 
     return TensorFlowEngine(config)
-
-
-def _jax_engine(config: RunConfig) -> Engine:
-    from t2t_revival.training.engines.jax_engine import JaxEngine
-
-    return JaxEngine(config)

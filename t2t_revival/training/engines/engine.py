@@ -100,7 +100,12 @@ class Engine(abc.ABC):
         """Waits for all updates that were started, and returns the results that `steps` has not yielded."""
         pending, self._pending = self._pending, []
         logs, size = self.fetch(pending), self._model.optimizer.micro_batches
-        return [_of_update(logs[end - size : end]) for end in range(size, len(logs) + 1, size)]
+        updates = [logs[end - size : end] for end in range(size, len(logs) + 1, size)]
+        means = [np.mean([one[:2] for one in update], axis=0).tolist() for update in updates]
+        return [
+            update[-1]._replace(loss=loss, cross_entropy=plain)
+            for update, (loss, plain) in zip(updates, means, strict=True)
+        ]
 
     @abc.abstractmethod
     def start(self, batches: TrainingBatches) -> Callable[[], StepLogs]:
@@ -151,8 +156,3 @@ def accumulation(hparams: HParams, replicas: int) -> int:
         replicas: number of replicas that share each micro-batch.
     """
     return max(1, math.floor(hparams.effective_batch_size / (hparams.batch_size * replicas) + 0.5))
-
-
-def _of_update(micro_batches: Sequence[StepLogs]) -> StepLogs:
-    loss, cross_entropy = np.mean([logs[:2] for logs in micro_batches], axis=0).tolist()
-    return micro_batches[-1]._replace(loss=loss, cross_entropy=cross_entropy)

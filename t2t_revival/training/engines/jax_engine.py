@@ -6,7 +6,13 @@ memory holds one state. Batches are split over all devices, weights copied to ea
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import os
+import socket
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
@@ -18,12 +24,9 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from t2t_revival.errors import T2TError
 from t2t_revival.training.engines.engine import Build, Engine, StepLogs, accumulation
-from t2t_revival.training.engines.jax_devices import LOST, device_memory, devices_of, join_processes
-from t2t_revival.training.engines.jax_loss import in_blocks
-from t2t_revival.training.engines.jax_update import OptimizerState, apply_gradients, first_state
-from t2t_revival.training.engines.prefetch import Prefetch
+from t2t_revival.training.engines.jax_update import OptimizerState, apply_gradients, first_state, in_blocks
 from t2t_revival.utils.keras_hooks import gradient_sums, release
-from t2t_revival.utils.sizes import readable_size
+from t2t_revival.utils.texts import readable_size
 
 if TYPE_CHECKING:
     from t2t_revival.data.batching import Element, TrainingBatches
@@ -31,11 +34,107 @@ if TYPE_CHECKING:
     from t2t_revival.training.model import TrainingTransformer
     from t2t_revival.training.run_config import RunConfig
 
+
 AXIS = "batch"
 COMPILED = "compiled"  # folder in output_dir: compiled steps, which a training that resumes finds there
 BATCHES_AHEAD = 4  # on the device, before they are needed
 FIRST = 1024  # tokens of a device's part of a batch, from which the largest one is searched by doubling
 MARGIN = 0.1  # of the memory, for batches made ahead, evaluations and fragments
+COORDINATOR, PROCESSES, PROCESS = "JAX_COORDINATOR_ADDRESS", "JAX_NUM_PROCESSES", "JAX_PROCESS_ID"
+TIMEOUT = "T2T_COORDINATOR_TIMEOUT"  # seconds
+MORE_SECONDS = 3600  # that JAX itself would wait
+CONNECT_SECONDS = 5.0  # of one try
+HELP = (
+    f"set {COORDINATOR}=HOST:PORT of the first process, {PROCESSES} and {PROCESS} for each, or start them by "
+    "Slurm or Open MPI"
+)
+LOST = (  # texts in errors of a process whose connection to another one is gone
+    *("UNAVAILABLE", "DEADLINE_EXCEEDED", "ABORTED", "Connection closed", "Connection reset", "Gloo"),
+)
+
+
+def devices_of(strategy: str) -> list[jax.Device]:
+    """Returns the devices of a strategy's name, see `RunConfig`; without a GPU, "mirrored" takes all CPUs."""
+    if strategy in ("mirrored", "multi_worker"):
+        return jax.devices()
+    gpus = [device for device in jax.local_devices() if device.platform != "cpu"]
+    return gpus if strategy == "auto" and len(gpus) > 1 else jax.local_devices()[:1]
+
+
+def device_memory(device: jax.Device) -> int:
+    """Returns the memory of a device in bytes; of a CPU, that of the machine."""
+    statistics = device.memory_stats() or {}
+    return statistics.get("bytes_limit") or os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+
+
+def join_processes() -> None:
+    """Waits for the other processes of a training.
+
+    Raises:
+        T2TError: the environment does not name them, or they do not answer in time.
+    """
+    if "TF_CONFIG" in os.environ and COORDINATOR not in os.environ:
+        raise T2TError(f"TF_CONFIG is TensorFlow's, and KERAS_BACKEND is jax: {HELP}")
+    seconds = int(os.environ.get(TIMEOUT, "300"))
+    try:
+        own: dict[str, Any] = {
+            "coordinator_address": os.environ.get(COORDINATOR),
+            "num_processes": int(os.environ[PROCESSES]) if PROCESSES in os.environ else None,
+            "process_id": int(os.environ[PROCESS]) if PROCESS in os.environ else None,
+        }
+        if own["coordinator_address"] and own["process_id"]:
+            _wait_for(own["coordinator_address"], seconds)
+        _initialize(own, seconds)
+    except ValueError as error:
+        raise T2TError(f"--strategy=multi_worker: {str(error).splitlines()[0]}; {HELP}") from error
+    except (OSError, RuntimeError) as error:
+        address = os.environ.get(COORDINATOR, "the coordinator")
+        raise T2TError(
+            f"--strategy=multi_worker: not all processes have met at {address} within {seconds} s: start the "
+            f"same command on all machines, and check {COORDINATOR}"
+        ) from error
+
+
+def _wait_for(address: str, seconds: float) -> None:
+    """Waits until a server listens there: JAX would end the process without an error, but a trace.
+
+    Raises:
+        OSError: none does within so many seconds.
+        ValueError: the address is not HOST:PORT.
+    """
+    host, _, port = address.rpartition(":")
+    end = time.monotonic() + seconds
+    while True:
+        try:
+            with socket.create_connection((host, int(port)), timeout=CONNECT_SECONDS):
+                return
+        except OSError:
+            if time.monotonic() > end:
+                raise
+        time.sleep(CONNECT_SECONDS / 10)
+
+
+def _initialize(own: dict[str, Any], seconds: float) -> None:
+    """Starts JAX's service, or client, in a thread: at the end of its own time, it would end this process.
+
+    Raises:
+        RuntimeError: the other processes have not come within so many seconds; and as JAX.
+    """
+    errors: list[Exception] = []
+
+    def initialize() -> None:
+        try:
+            jax.distributed.initialize(**own, initialization_timeout=int(seconds) + MORE_SECONDS)
+        except Exception as error:  # for the thread that waits
+            errors.append(error)
+
+    thread = threading.Thread(target=initialize, daemon=True)
+    thread.start()
+    thread.join(seconds)
+    if errors:
+        raise errors[0]
+    if thread.is_alive():
+        raise RuntimeError("the other processes have not come")
 
 
 class State(NamedTuple):
@@ -166,7 +265,11 @@ class JaxEngine(Engine):
         """Compiles the step of a batch of sentences of one length, without computing anything."""
         state = jax.eval_shape(self._first_state)
         shardings = self._shardings(state)
-        placed = jax.tree.map(_abstract, state, shardings)
+        placed = jax.tree.map(
+            lambda array, place: jax.ShapeDtypeStruct(array.shape, array.dtype, sharding=place),
+            state,
+            shardings,
+        )
         shapes = [((rows, length), "int32"), ((rows, length), "int32"), ((rows,), "float32")]
         if self._model.hparams.guided_alignment_weight:
             shapes.append(((rows, length, length), "float32"))
@@ -240,5 +343,25 @@ class JaxEngine(Engine):
         return jax.make_array_from_callback(array.shape, sharding, lambda index: array[index])
 
 
-def _abstract(array: Any, sharding: NamedSharding) -> jax.ShapeDtypeStruct:
-    return jax.ShapeDtypeStruct(array.shape, array.dtype, sharding=sharding)
+class Prefetch:
+    """An iterator over `place(element)` of each element, which a thread computes in advance.
+
+    Args:
+        elements: endless.
+        place: called with each.
+        ahead: how many are made in advance.
+    """
+
+    def __init__(self, elements: Iterator[Any], place: Callable[[Any], Any], ahead: int) -> None:
+        self._thread = ThreadPoolExecutor(1, "batches")
+        self._make = lambda: place(next(elements))
+        self._ready = deque(self._thread.submit(self._make) for _ in range(ahead))
+
+    def __next__(self) -> Any:
+        """Returns the next one; raises the error that ended the elements."""
+        self._ready.append(self._thread.submit(self._make))
+        return self._ready.popleft().result()
+
+    def close(self) -> None:
+        """Ends the thread, and waits for it."""
+        self._thread.shutdown(cancel_futures=True)

@@ -14,12 +14,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from t2t_revival.utils.keras_hooks import (
-    adam_moments,
-    gradient_sums,
-    micro_batch_count,
-    variable_index,
-)
+from t2t_revival.utils import keras_hooks
 
 
 @tf.autograph.experimental.do_not_convert  # it would warn of functions without source code
@@ -30,8 +25,8 @@ def apply_gradients(
 
     The optimizer is a `TrainingOptimizer` that is built. The caller must add 1 to its `micro_batch_count`.
     """
-    all_sums = gradient_sums(optimizer)  # empty where an update has one micro-batch
-    sums = [all_sums[variable_index(optimizer, weight)].value for weight in weights if all_sums]
+    all_sums = keras_hooks.gradient_sums(optimizer)  # empty where an update has one micro-batch
+    sums = [all_sums[keras_hooks.variable_index(optimizer, weight)].value for weight in weights if all_sums]
     update_if_finite = partial(_update_if_finite, optimizer, [_value(weight) for weight in weights])
 
     def accumulate(strategy: Any, gradients: list[Any]) -> None:
@@ -45,7 +40,7 @@ def apply_gradients(
             for total in sums:
                 strategy.extended.update(total, lambda x: x.assign(tf.zeros_like(x)), group=False)
 
-        is_last = (micro_batch_count(optimizer).value + 1) % optimizer.micro_batches == 0
+        is_last = (keras_hooks.micro_batch_count(optimizer).value + 1) % optimizer.micro_batches == 0
         tf.cond(is_last, update_and_clear, lambda: None)
 
     across_replicas = accumulate if sums else update_if_finite
@@ -61,8 +56,9 @@ def _update_if_finite(
     # Reduced gradients are equal in all replicas, so those of the first one decide. A sum of squares is
     # finite only if every term is, and takes one pass over memory.
     local = [strategy.experimental_local_results(gradient)[0] for gradient in reduced]
-    is_finite = tf.math.is_finite(tf.add_n([tf.nn.l2_loss(_numbers(gradient)) for gradient in local]))
-    count, micro_batches = micro_batch_count(optimizer).value, optimizer.micro_batches
+    dense = [one.values if isinstance(one, tf.IndexedSlices) else one for one in local]  # rows of embeddings
+    is_finite = tf.math.is_finite(tf.add_n(list(map(tf.nn.l2_loss, dense))))
+    count, micro_batches = keras_hooks.micro_batch_count(optimizer).value, optimizer.micro_batches
     scale = [variable.value for variable in optimizer.scale_variables]
 
     def update() -> None:
@@ -71,7 +67,12 @@ def _update_if_finite(
             strategy.extended.update(weight, update_weight, args=(gradient,), group=False)
         share = tf.where(count < micro_batches, 1.0, 1.0 - optimizer.ema_decay)  # all of the first weights
         for weight, average in optimizer.moving_averages:
-            strategy.extended.update(average.value, _move, args=(_value(weight), share), group=False)
+            strategy.extended.update(
+                average.value,
+                lambda x, y, share: x.assign_add(tf.cast(share, x.dtype) * (tf.convert_to_tensor(y) - x)),
+                args=(_value(weight), share),
+                group=False,
+            )
 
     def skip() -> None:
         count.assign_sub(micro_batches)
@@ -110,7 +111,7 @@ def _weight_update(optimizer: keras.optimizers.Optimizer, divisor: Any) -> Calla
     }
 
     def update(weight: Any, gradient: Any) -> None:
-        momentum, velocity = adam_moments(optimizer, weight)
+        momentum, velocity = keras_hooks.adam_moments(optimizer, weight)
         tf.raw_ops.ResourceApplyAdam(
             var=weight.handle,
             m=momentum.value.handle,
@@ -121,16 +122,6 @@ def _weight_update(optimizer: keras.optimizers.Optimizer, divisor: Any) -> Calla
         )
 
     return update
-
-
-def _move(average: Any, weight: Any, share: Any) -> None:
-    """Moves an average towards its weight."""
-    average.assign_add(tf.cast(share, average.dtype) * (tf.convert_to_tensor(weight) - average))
-
-
-def _numbers(gradient: Any) -> Any:
-    """The numbers of a gradient, which for an embedding may be those of some rows."""
-    return gradient.values if isinstance(gradient, tf.IndexedSlices) else gradient
 
 
 def _value(weight: Any) -> Any:

@@ -11,9 +11,8 @@ import pytest
 from absl.flags import IntegerParser
 
 from t2t_revival import T2TError, cli
-from t2t_revival.cli.support.command import Command
+from t2t_revival.cli.support.command import Command, Parser
 from t2t_revival.cli.support.flags import Flags, flag
-from t2t_revival.cli.support.parser import Parser
 
 USAGE = "t2t-bake [--minutes=N]\n\nBakes."
 TEXT = f"`t2t-bake`: bakes.\n\n{USAGE}\n"

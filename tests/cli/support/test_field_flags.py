@@ -4,13 +4,13 @@ import dataclasses
 
 import pytest
 
-from t2t_revival import DecodeHParams, RunConfig
+from t2t_revival import RunConfig
 from t2t_revival.cli.support.flags import descriptions
-from t2t_revival.cli.support.training_flags import RUN_CONFIG_FLAGS
+from t2t_revival.cli.support.run_flags import RUN_CONFIG_FLAGS
 from t2t_revival.data.config import DataConfig
 
 
-@pytest.mark.parametrize("owner", [DataConfig, DecodeHParams, RunConfig])
+@pytest.mark.parametrize("owner", [DataConfig, RunConfig])
 def test_every_field_of_a_config_has_a_description(owner):
     assert descriptions(owner).keys() == {field.name for field in dataclasses.fields(owner)}
 

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.skipif(not find_spec("jax"), reason="needs JAX")
 
 @pytest.fixture
 def jax_devices() -> ModuleType:
-    return import_module("t2t_revival.training.engines.jax_devices")
+    return import_module("t2t_revival.training.engines.jax_engine")
 
 
 @pytest.mark.parametrize(

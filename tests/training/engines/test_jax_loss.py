@@ -26,7 +26,7 @@ def test_logits_of_one_block_are_in_memory() -> None:
     import jax
     from jax.sharding import Mesh
 
-    from t2t_revival.training.engines.jax_loss import in_blocks
+    from t2t_revival.training.engines.jax_update import in_blocks
 
     tokens, vocab, hidden, size = 512, 4096, 4, 64
     mesh = Mesh(np.array(jax.devices()[:1]), ("batch",))

@@ -1,8 +1,9 @@
-"""`SubwordGraph`: `SubwordVocabulary`'s encoding and decoding as TensorFlow and TensorFlow Text ops."""
+"""Encoding and decoding by `SubwordVocabulary` and `Vocabulary` as TensorFlow and TensorFlow Text ops."""
 
 from __future__ import annotations
 
 import sys
+import zlib
 from collections.abc import Sequence
 
 import tensorflow as tf
@@ -15,8 +16,9 @@ from t2t_revival.data.vocabulary.subword_format import (
     alphanumeric_bounds,
 )
 from t2t_revival.data.vocabulary.text_encoder import EOS, PAD
+from t2t_revival.utils.native_log import quiet
 
-SPACE, LINE_FEED = ord(" "), ord("\n")
+SPACE = ord(" ")
 ESCAPE = r"(\\u|\\\\|\\[0-9]+;)"
 MAX_DIGITS = len(str(sys.maxunicode))
 MAX_RUN_BYTES = 2**30  # effectively unbounded
@@ -118,3 +120,30 @@ def _character(escapes: tf.Tensor) -> tf.Tensor:
     valid = is_code & (code <= sys.maxunicode) & ~((code >= 0xD800) & (code < 0xE000))
     text = tf.strings.unicode_encode(tf.where(valid, code, ord(REPLACEMENT))[:, None], "UTF-8")
     return tf.where(escapes == r"\\", "\\", tf.where(escapes == r"\u", "_", text))
+
+
+class SentencePieceGraph:
+    """Encodes and decodes lines in a graph; its resource is TensorFlow Text's tokeniser.
+
+    The escapes are pairs of a character and its escape, in the order in which `encode` replaces them.
+    """
+
+    def __init__(self, model: bytes, escapes: Sequence[tuple[str, str]]) -> None:
+        # Without a name, TensorFlow loads a SavedModel with two tokenisers as if both had one vocabulary.
+        name = f"vocabulary_{zlib.crc32(model):08x}"
+        with tf.init_scope(), quiet():
+            self.resource = tf_text.SentencepieceTokenizer(model, name=name)
+        self._escapes = escapes
+
+    def encode(self, texts: tf.Tensor) -> tf.RaggedTensor:
+        """Encodes lines: UTF-8 string [batch] -> int32 [batch, None]."""
+        for character, escaped in self._escapes:
+            texts = tf.strings.regex_replace(texts, character, escaped)
+        return self.resource.tokenize(texts)
+
+    def decode(self, ids: tf.RaggedTensor) -> tf.Tensor:
+        """Decodes ids: int32 [batch, None] -> string [batch]."""
+        texts = self.resource.detokenize(until_eos(ids))
+        for character, escaped in reversed(self._escapes):
+            texts = tf.strings.regex_replace(texts, escaped, character)
+        return texts

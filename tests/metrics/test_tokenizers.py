@@ -10,8 +10,8 @@ import pytest
 from sacrebleu.metrics import BLEU
 from sacrebleu.tokenizers import tokenizer_ja_mecab
 
-from t2t_revival.utils import bleu_tokenizers
-from t2t_revival.utils.bleu_tokenizers import bleu_metric, missing_libraries, name_of_code, tokenizer_for
+from t2t_revival.metrics import bleu
+from t2t_revival.metrics.bleu import bleu_metric, missing_libraries, name_of_code, tokenizer_for
 
 TEXTS = {
     "zh": ["我们喜欢猫。", "这只狗在睡觉。"],
@@ -28,11 +28,11 @@ TEXTS = {
 @pytest.fixture(autouse=True)
 def forget() -> Iterator[None]:
     """Libraries are looked for again, before and after a test that changes them."""
-    bleu_tokenizers.usable.cache_clear()
-    bleu_tokenizers._tokenizer.cache_clear()
+    bleu.usable.cache_clear()
+    bleu._tokenizer.cache_clear()
     yield
-    bleu_tokenizers.usable.cache_clear()
-    bleu_tokenizers._tokenizer.cache_clear()
+    bleu.usable.cache_clear()
+    bleu._tokenizer.cache_clear()
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from t2t_revival.utils.file_watcher import Clock, stepfiles_iterator
+from t2t_revival.cli.support import wait_flags
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,6 @@ class Time:
     def __init__(self) -> None:
         self.start = self.seconds = time.time()
         self.then = []  # (seconds after the start, what happens)
-        self.clock = Clock(lambda: self.seconds, self.sleep)
 
     def sleep(self, seconds: float) -> None:
         assert seconds > 0
@@ -32,64 +31,66 @@ class Time:
 
 
 @pytest.fixture
-def clock() -> Time:
-    return Time()
+def clock(monkeypatch: pytest.MonkeyPatch) -> Time:
+    clock = Time()
+    monkeypatch.setattr(wait_flags, "now", lambda: clock.seconds)
+    monkeypatch.setattr(wait_flags, "sleep", clock.sleep)
+    return clock
 
 
 def listing(folder: Path):
     return lambda: [File(int(path.name), path) for path in sorted(folder.iterdir())]
 
 
-def steps(*arguments, **more) -> list[int]:
-    return [file.step for file in stepfiles_iterator(*arguments, **more)]
+def steps(list_files, seconds: float = 0, min_steps: int = 0) -> list[int]:
+    return [file.step for file in wait_flags.step_files(list_files, seconds / 60, "a file", min_steps)]
 
 
 def test_lowest_step_first_whatever_their_names(tmp_path: Path, clock: Time) -> None:
     for step in (1000, 9, 30):
         (tmp_path / str(step)).touch()
-    assert steps(listing(tmp_path), clock=clock.clock) == [9, 30, 1000]
-    assert steps(listing(tmp_path), min_steps=30, clock=clock.clock) == [30, 1000]
+    assert steps(listing(tmp_path)) == [9, 30, 1000]
+    assert steps(listing(tmp_path), min_steps=30) == [30, 1000]
     assert clock.seconds == clock.start, "without wait_seconds nothing is waited for"
 
 
-def test_those_that_appear_are_given_and_older_ones_are_not(tmp_path: Path, clock: Time) -> None:
+def test_those_that_appear_are_given_and_older_ones_are_not(tmp_path: Path, clock: Time, capsys) -> None:
     (tmp_path / "20").touch()
     clock.then = [(35, (tmp_path / "10").touch), (45, (tmp_path / "30").touch)]
-    told = []
-    assert steps(listing(tmp_path), 60.0, clock=clock.clock, on_wait=told.append) == [20, 30]
-    assert len(told) == 2, "each wait is told once"
-    assert told[0] == pytest.approx(clock.start + 60, abs=5)
+    assert steps(listing(tmp_path), 60.0) == [20, 30]
+    told = capsys.readouterr().err.splitlines()
+    assert [line[:24] for line in told] == ["waiting for a file until"] * 2, "each wait is told once"
 
 
 def test_the_wait_counts_from_the_last_file(tmp_path: Path, clock: Time) -> None:
     """The wait counts from a file's own time, so that an old file leaves none."""
     (tmp_path / "20").touch()
-    assert steps(listing(tmp_path), 60.0, clock=clock.clock) == [20]
+    assert steps(listing(tmp_path), 60.0) == [20]
     assert clock.seconds - clock.start == pytest.approx(60, abs=5)
     clock.seconds += 1000
     before = clock.seconds
-    assert steps(listing(tmp_path), 60.0, clock=clock.clock) == [20]
+    assert steps(listing(tmp_path), 60.0) == [20]
     assert clock.seconds == before
 
 
 def test_the_wait_for_the_first_counts_from_the_start(tmp_path: Path, clock: Time) -> None:
-    assert steps(listing(tmp_path), 25.0, clock=clock.clock) == []
+    assert steps(listing(tmp_path), 25.0) == []
     assert clock.seconds == clock.start + 25
 
 
 def test_files_that_go_are_passed_over(tmp_path: Path, clock: Time) -> None:
     for step in (1, 2, 3):
         (tmp_path / str(step)).touch()
-    found = stepfiles_iterator(listing(tmp_path), clock=clock.clock)
+    found = wait_flags.step_files(listing(tmp_path), 0, "a file")
     assert next(found).step == 1
     (tmp_path / "2").unlink()
     assert [file.step for file in found] == [3]
     gone = [File(1, tmp_path / "1"), File(7, tmp_path / "7")]
-    assert steps(lambda: gone, clock=clock.clock) == [1]
+    assert steps(lambda: gone) == [1]
 
 
 def test_two_files_of_one_step_are_both_given(tmp_path: Path, clock: Time) -> None:
     files = [File(5, tmp_path / name) for name in ("b", "a")]
     for file in files:
         file.path.touch()
-    assert list(stepfiles_iterator(lambda: files, clock=clock.clock)) == files
+    assert list(wait_flags.step_files(lambda: files, 0, "a file")) == files

@@ -7,39 +7,39 @@ import textwrap
 
 import pytest
 
-from t2t_revival.utils import forks
+from t2t_revival.utils import processes
 from tests.support.forked import in_child
 
 
 @pytest.fixture
 def unused(monkeypatch: pytest.MonkeyPatch) -> None:
     """Lets this process seem never to have computed."""
-    monkeypatch.setattr(forks, "_in_use", False)
-    monkeypatch.setattr(forks, "_tensorflow_computes", lambda: False)
+    monkeypatch.setattr(processes, "_in_use", False)
+    monkeypatch.setattr(processes, "_tensorflow_computes", lambda: False)
 
 
 @pytest.mark.usefixtures("unused")
 def test_a_child_of_a_process_that_has_computed_cannot() -> None:
-    forks.start_computing()
-    forks.start_computing()
-    said = in_child(forks.start_computing)
+    processes.start_computing()
+    processes.start_computing()
+    said = in_child(processes.start_computing)
     assert said == (
         "error: this process was forked from one that used TensorFlow or JAX, and would hang: start "
         "processes by multiprocessing's spawn, or load models only after the fork (gunicorn: no --preload)"
     )
-    assert in_child(lambda: in_child(forks.start_computing)) == said
+    assert in_child(lambda: in_child(processes.start_computing)) == said
 
 
 @pytest.mark.usefixtures("unused")
 def test_a_child_of_a_process_that_has_not_computed_can() -> None:
-    assert in_child(forks.start_computing) == "None"
+    assert in_child(processes.start_computing) == "None"
 
 
 def test_a_model_is_of_the_process_that_has_loaded_it() -> None:
     owner = os.getpid()
-    forks.check_not_forked(owner)
+    processes.check_not_forked(owner)
     assert "the model was loaded before this process was forked" in in_child(
-        lambda: forks.check_not_forked(owner)
+        lambda: processes.check_not_forked(owner)
     )
 
 
@@ -58,11 +58,11 @@ def test_others_who_use_tensorflow_are_noticed(before: str, said: str) -> None:
     script = f"""
         import os, tensorflow as tf
         from t2t_revival import T2TError
-        from t2t_revival.utils import forks
+        from t2t_revival.utils import processes
         {before}
         if not os.fork():
             try:
-                forks.start_computing()
+                processes.start_computing()
                 print("can", flush=True)
             except T2TError as error:
                 print(error, flush=True)
