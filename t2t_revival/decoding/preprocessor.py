@@ -125,17 +125,13 @@ class Preprocessor:
             prefixes: one for each input; "" forces nothing.
 
         Raises:
-            T2TError: there are more or fewer prefixes than inputs, or outputs are trees; a prefix has no
-                input, is too long, or is no valid Unicode.
+            T2TError: there are more or fewer prefixes than inputs; a prefix has no input, is too long, or is
+                no valid Unicode.
         """
         if prefixes is None or not any(prefixes):
             return None
         if len(prefixes) != len(inputs):
             raise T2TError(f"{len(prefixes)} prefixes for {len(inputs)} lines: give one for each")
-        if self.options.constrained or (self.problem and self.problem.separates_words):
-            raise T2TError(
-                "prefixes are for outputs that are text, and here outputs are trees: leave them out"
-            )
         pairs = zip(inputs, prefixes, strict=True)
         for number, (text, prefix) in enumerate(pairs, start=self.first_line):
             if prefix and is_blank(text):
@@ -148,22 +144,11 @@ class Preprocessor:
         Raises:
             LineError: a text is no valid Unicode.
         """
-        self._check_unicode(texts)
+        self.check_unicode(texts)
         return [list(ids) for ids in vocabulary.encode_batch(texts)]
 
-    def check_single(
-        self, option: str, inputs: Sequence[str], prefixes: Sequence[str] | None, n: int
-    ) -> None:
-        """Raises T2TError for trees, prefixes or n > 1, LineError for an input that is no valid Unicode."""
-        if self.problem and self.problem.separates_words:
-            raise T2TError(f"{option} is for outputs that are text, and here outputs are trees: leave it out")
-        if n > 1:
-            raise T2TError(f"n={n}: {option} has one output for each line")
-        if prefixes is not None and any(prefixes):
-            raise T2TError(f"{option} has no forced beginnings: leave one of them out")
-        self._check_unicode(inputs)
-
-    def _check_unicode(self, texts: Sequence[str]) -> None:
+    def check_unicode(self, texts: Sequence[str]) -> None:
+        """Raises LineError for a text that is no valid Unicode."""
         for number, text in enumerate(texts, start=self.first_line):
             try:
                 text.encode()
@@ -182,25 +167,6 @@ class Preprocessor:
                     f"{max_tokens}: give a larger extra_length in --decode_hparams",
                 )
         return rows
-
-
-def check_constrainable(
-    options: DecodeHParams, problem: Problem | None, prefixes: Sequence[str] | None = None
-) -> None:
-    """Raises T2TError if outputs of these options cannot have lexical constraints."""
-    trees = options.constrained or (problem is not None and problem.separates_words)
-    for given, what in (
-        (trees, "outputs that are trees"),
-        (options.samples, "sampling_method=random"),
-        (options.mbr, f"mbr={options.mbr}"),
-        (options.split_sentences, "split_sentences"),
-        (options.markup, f"markup={options.markup}"),
-        (prefixes is not None and any(prefixes), "forced beginnings"),
-    ):
-        if given:
-            raise T2TError(f"constraints cannot be combined with {what}: leave one of them out")
-    if options.beam_size < 2:
-        raise T2TError("constraints need a beam: give beam_size=2 or more in --decode_hparams")
 
 
 def pad(rows: Sequence[Sequence[int]]) -> np.ndarray:

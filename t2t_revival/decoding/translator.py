@@ -20,7 +20,7 @@ from t2t_revival.checkpoints.selection import NAMES
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.sentencepiece import EOS, until_eos
 from t2t_revival.data.word_alignment import Link
-from t2t_revival.decoding import engines
+from t2t_revival.decoding import capabilities, engines
 from t2t_revival.decoding.alignment_heads import AlignmentHeads
 from t2t_revival.decoding.batching import DecodingProgress, OnProgress, Result, map_batches, without
 from t2t_revival.decoding.constrained_lines import constrained_lines
@@ -34,7 +34,7 @@ from t2t_revival.decoding.line_decoder import EncodedLines, LineDecoder
 from t2t_revival.decoding.loading import load
 from t2t_revival.decoding.markup.translation import MarkedLine, with_markup
 from t2t_revival.decoding.notes import NO_HEADS, OF_ENSEMBLE, OnNote, ignore_note, unchecked
-from t2t_revival.decoding.options import TENSORFLOW, DecodeHParams
+from t2t_revival.decoding.options import INT8, TENSORFLOW, DecodeHParams
 from t2t_revival.decoding.outputs import Score, Translation
 from t2t_revival.decoding.paragraphs import join_all, split_inputs
 from t2t_revival.decoding.postprocessor import Decoded, Postprocessor
@@ -43,7 +43,6 @@ from t2t_revival.decoding.preprocessor import (
     OnTruncation,
     Preprocessor,
     Truncation,
-    check_constrainable,
     check_tag,
     known_tags,
     pad,
@@ -87,7 +86,7 @@ class Translator:
         engine: the engine and the precision in which it computes, for people.
 
     Raises:
-        T2TError: trees lack their tokens, or TensorFlow int8 products; or Keras is to use a shortlist.
+        T2TError: trees lack their tokens, or TensorFlow int8 products; or as `capabilities.check`.
 
     Example:
         translator = Translator.load("~/t2t_train/translate_ende/base")
@@ -116,6 +115,8 @@ class Translator:
         self.more_checkpoints: tuple[Checkpoint, ...] = ()
         self.translations: Translations | None = None
         self.find_heads: Callable[[], AlignmentHeads | None] = lambda: None
+        self._places = [config.place, *capabilities.places_of(model.hparams, problem)]
+        capabilities.check(self.options.asked({"int8": config.precision == INT8}), *self._places)
         engine = engines.open_engine(model, self.vocabularies, self.options, config)
         if alignment_heads:
             alignment_heads.check(model.hparams)
@@ -284,20 +285,19 @@ class Translator:
         prefixes = None if prefixes is None else texts_of(prefixes, "prefixes", first_line, optional=True)
         constraints = constraints_of(constraints, len(lines), first_line)
         preprocessor = self.preprocessor(first_line)
-        if constraints:
-            check_constrainable(self.options, self.problem, prefixes)
-            if not on_truncation and (note := unchecked(constraints, self.why_unchecked)):
-                warnings.warn(note, stacklevel=3)
+        of_call = {"n": n > 1, "prefixes": prefixes and any(prefixes), "constraints": constraints}
+        capabilities.check(self.options.asked(of_call), *self._places)
+        if constraints and not on_truncation and (note := unchecked(constraints, self.why_unchecked)):
+            warnings.warn(note, stacklevel=3)
         texts, marked, paragraphs = [line.translate(LINE_ENDS) for line in lines], None, None
+        preprocessor.check_unicode(texts)
         if self.options.markup:
-            preprocessor.check_single("markup", texts, prefixes, n)
             tags = known_tags(self.vocabularies, self.problem)
             marked = [MarkedLine.parse(text, self.options.markup, tags) for text in texts]
             texts = [line.text for line in marked]
         texts = preprocessor.inputs(texts, preprocessed)
         ends: Sequence[int] = range(1, len(texts) + 1)  # of lines, in inputs
         if self.options.split_sentences:
-            preprocessor.check_single("split_sentences", texts, prefixes, n)
             paragraphs = split_inputs(texts, self.vocabularies.inputs, self.problem, self.max_length)
             parts = [paragraph.texts or [""] for paragraph in paragraphs]
             ends, texts = [*accumulate(map(len, parts))], [*chain.from_iterable(parts)]

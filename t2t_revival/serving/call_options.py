@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_revival.decoding.engine import ALL
-from t2t_revival.decoding.options import BOUNDS, MAX_ALPHA, TEMPERATURES
+from t2t_revival.decoding.options import BOUNDS
 
 # An option is a scalar or [batch], which no signature can express; `check_shape` checks the shape.
 OPTIONS = [
@@ -27,12 +27,11 @@ SAMPLING = [
 ]
 LARGEST = np.iinfo(np.int32).max
 MAX_SAMPLES = 100  # of a line
-LIMITS = (  # of options: minimum and maximum
-    *BOUNDS,
-    ("alpha", -MAX_ALPHA, MAX_ALPHA),
-    ("sampling_temp", *TEMPERATURES),
-    ("random_seed", 0, LARGEST),
-)
+LIMITS = [  # of options: minimum and maximum
+    (name, minimum, min(maximum, LARGEST))
+    for name, minimum, maximum in BOUNDS
+    if name in {spec.name for spec in (*OPTIONS, *SAMPLING)} - {"sampling_keep_top_k"}
+]
 TAG = tf.TensorSpec(None, tf.string, name="tag")  # another option, of models with tags
 
 

@@ -11,7 +11,8 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from t2t_revival.data.tags import tagged
-from t2t_revival.decoding.options import GUARDS, DecodeHParams
+from t2t_revival.decoding import capabilities
+from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.outputs import Translation
 from t2t_revival.decoding.paragraphs import halve, join_outputs, leading_tags, split
 from t2t_revival.decoding.resumable import digest
@@ -69,20 +70,7 @@ class ServedOptions:
         """
         default = DecodeHParams.from_problem(problem) if problem else DecodeHParams()
         options = DecodeHParams.parse(text, dataclasses.asdict(default))
-        options.check_no_shortlist()
-        if options.mbr:
-            raise T2TError("decode_hparams: mbr is for t2t-decoder: exported models do not compare outputs")
-        if options.coverage_penalty:
-            raise T2TError("decode_hparams: coverage_penalty is for t2t-decoder: exported models have none")
-        if options.markup:
-            raise T2TError("decode_hparams: markup is for t2t-decoder: exported models do not align words")
-        if options.batch_size != default.batch_size:
-            raise T2TError(
-                "decode_hparams: batch_size is not a setting of requests: give --batch_size, in lines"
-            )
-        for name in ("constrained", "early_stopping", *GUARDS):
-            if getattr(options, name) != getattr(default, name):
-                raise T2TError(f"decode_hparams: {name} is fixed when a model is exported: export it again")
+        capabilities.check(options.asked(beside=default), capabilities.REQUEST)
         if options.tokenized and not problem:
             raise T2TError("decode_hparams: tokenized is for parsing: give --problem too")
         search = options if SEARCH.search(text) else None
@@ -168,10 +156,10 @@ class ServedTranslator:
     ) -> list[list[Translation]]:
         """Translates lines of which some have constraints; the others as without."""
         from t2t_revival.decoding.constrained_lines import checked
-        from t2t_revival.decoding.preprocessor import check_constrainable
 
         usual = self.options.usual
-        check_constrainable(usual, self.options.problem)
+        trees = self.options.problem is not None and self.options.problem.separates_words
+        capabilities.check(usual.asked({"constraints": constraints}), *[capabilities.PARSER] * trees)
         all_checked = [one and checked(one, first_line + place) for place, one in enumerate(constraints)]
         inputs = self._inputs(lines)
         requests = self._description.requests(inputs, all_checked, usual, usual.outputs, first_line)

@@ -23,7 +23,7 @@ def translations(best, frequent=()):
 
 
 def test_keras_has_none(vocabulary):
-    with pytest.raises(T2TError, match=r"^decode_hparams: shortlist=on is for CTranslate2.*use --engine="):
+    with pytest.raises(T2TError, match=r"^TensorFlow does not support shortlist=on: .*use --engine="):
         Translator(tiny(VOCAB), vocabulary, DecodeHParams(shortlist="on"))
 
 

@@ -34,5 +34,5 @@ def test_lines_that_are_too_long_are_named(translator, served):
     assert [row[0].truncated for row in outputs] == [False, False, False, True, False]
     in_parts = ServedTranslator(served, ServedOptions.parse("split_sentences=True", None)).nbest(LINES)
     assert not any(row[0].truncated for row in in_parts)
-    with pytest.raises(T2TError, match="mbr is for t2t-decoder"):
+    with pytest.raises(T2TError, match="request to an exported model does not support mbr=chrf"):
         ServedOptions.parse("mbr=chrf", None)

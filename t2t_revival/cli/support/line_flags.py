@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from t2t_revival.cli.support.flags import READ, Flags, Names, flag
 from t2t_revival.cli.support.text_files import STANDARD_STREAM, read_lines
+from t2t_revival.decoding import capabilities
 from t2t_revival.errors import T2TError
 
 if TYPE_CHECKING:
@@ -67,10 +68,9 @@ class LineFlags(Flags):
 
     def check_details(self, options: DecodeHParams | None, of_scores: bool = False) -> None:
         """Raises T2TError for details that lines of text do not have; `of_scores`, no alignments either."""
-        names = ["token_scores", "alternatives", *["alignments"] * of_scores]
-        for name in names if options and not self.writes_json else ():
-            if getattr(options, name):
-                raise T2TError(f"decode_hparams: {name} needs --output_format=jsonl")
+        if options and not self.writes_json:
+            place = capabilities.SCORE_LINES if of_scores else capabilities.TEXT_LINES
+            capabilities.check(options.asked(), place)
 
     def read_terminology(self) -> Terminology:
         """Reads the file of `--terminology`; without one, there are no terms."""
