@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from t2t_revival import registry
+    from t2t_revival.addons.lexical.constraints import LineConstraints
+    from t2t_revival.addons.lexical.terminology import Terminology
     from t2t_revival.data.base_source import Source
     from t2t_revival.data.pairs_source import PairsSource
-    from t2t_revival.decoding.lexical_constraints import LineConstraints
     from t2t_revival.decoding.options import DecodeHParams
     from t2t_revival.decoding.outputs import Translation
-    from t2t_revival.decoding.terminology import Terminology
     from t2t_revival.decoding.translator import Translator
     from t2t_revival.errors import T2TError
     from t2t_revival.experiment import Experiment
@@ -52,13 +52,13 @@ _MODULES = {
     "DecodeHParams": "decoding.options",
     "Experiment": "experiment",
     "HParams": "hparams.hparams",
-    "LineConstraints": "decoding.lexical_constraints",
+    "LineConstraints": "addons.lexical.constraints",
     "PairsSource": "data.pairs_source",
     "Problem": "problems.problem",
     "RunConfig": "training.run_config",
     "Source": "data.base_source",
     "T2TError": "errors",
-    "Terminology": "decoding.terminology",
+    "Terminology": "addons.lexical.terminology",
     "Text2TextProblem": "problems.problem",
     "TokenCrossEntropy": "training.loss",
     "Transformer": "model",

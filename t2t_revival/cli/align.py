@@ -19,6 +19,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from t2t_revival.addons.head_choice import (
+    ERROR_RATE,
+    LINKS_FOUND,
+    MAX_CHOOSING,
+    choose_heads,
+    choose_without_gold,
+)
 from t2t_revival.cli.support import tensorflow_setup
 from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.flags import READ, WRITTEN, flag
@@ -28,13 +35,12 @@ from t2t_revival.cli.support.text_files import check_outputs, output_path, outpu
 from t2t_revival.data.word_alignment import (
     Alignment,
     Link,
-    check_links,
+    checked_lines,
     count_links,
     format_pharaoh,
     parse_pharaoh,
 )
 from t2t_revival.decoding.alignment_heads import all_heads
-from t2t_revival.decoding.head_choice import MAX_CHOOSING, choose_heads, choose_without_gold
 from t2t_revival.decoding.options import PHARAOH
 from t2t_revival.decoding.outputs import to_bytes
 from t2t_revival.decoding.resumable import naming, origin_of
@@ -100,14 +106,7 @@ def _gold(path: str, pairs: Pairs) -> list[Alignment]:
     lines = read_lines(path, "gold")
     if len(lines) != len(pairs):
         raise T2TError(f"{path} has {len(lines)} lines for {len(pairs)} pairs: write one for each")
-    gold = []
-    for number, (line, pair) in enumerate(zip(lines, pairs, strict=True), start=1):
-        try:
-            gold.append(parse_pharaoh(line))
-            check_links(gold[-1].possible, *pair)
-        except T2TError as error:
-            raise T2TError(f"{path}, line {number}: {error}") from error
-    return gold
+    return [*map(parse_pharaoh, checked_lines(lines, pairs, path))]
 
 
 def _load(flags: AlignFlags, folder: ModelFolder, *, aligns: bool) -> Translator:
@@ -125,20 +124,19 @@ def _choose(flags: AlignFlags, folder: ModelFolder, pairs: Pairs, gold: Sequence
     with ProgressBar("iterations") as iterations, ProgressBar("pairs") as bar:
         if gold is None:
             shards = folder.own_data(flags.data_dir).split(TRAIN)
-            choice = choose_without_gold(
-                translator.head_search, pairs, shards, iterations.update, bar.show_decoding
-            )
+            choice = choose_without_gold(translator, pairs, shards, iterations.update, bar.show_decoding)
         else:
-            choice = choose_heads(translator.head_search, pairs, gold[:MAX_CHOOSING], bar.show_decoding)
-    heads, rate = choice
-    path = choice.save(folder.path, len(pairs), lexical=gold is None)
+            choice = choose_heads(translator, pairs, gold[:MAX_CHOOSING], bar.show_decoding)
+    heads, figures = choice
+    path = heads.save(folder.path, figures)
     where = "where they are read" if heads.shifted else "where they are predicted"
     names = " ".join(map(str, heads.heads))
     print(f"layer {heads.layer}, heads {names}, tokens {where}: {path}")
     if gold is None:
-        print(f"it finds {1 - rate:.1%} of the links of pieces that are each other's best translation")
+        share = f"{figures[LINKS_FOUND]:.1%}"
+        print(f"it finds {share} of the links of pieces that are each other's best translation")
     else:
-        print(f"alignment error rate {rate:.4f} of the {len(pairs):,} pairs it was chosen by")
+        print(f"alignment error rate {figures[ERROR_RATE]:.4f} of the {len(pairs):,} pairs it was chosen by")
     print(f"next: {CommandLine('t2t-decoder', **flags.named, decode_hparams='alignments=pharaoh')}")
 
 

@@ -21,9 +21,9 @@ likely each token is, and what else was.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import combinations, count, product
+from itertools import combinations, product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -46,16 +46,14 @@ from t2t_revival.cli.support.text_files import (
     name_of,
     output_path,
     output_to,
-    prompt,
     read_lines,
     read_part,
+    split_at_tab,
 )
+from t2t_revival.cli.support.typed_lines import translate_typed
 from t2t_revival.decoding import capabilities
-from t2t_revival.decoding.json_outputs import links_of
-from t2t_revival.decoding.markup.patterns import KINDS
-from t2t_revival.decoding.notes import UNCHECKED, note_unaligned, note_unmet
 from t2t_revival.decoding.outputs import summarize
-from t2t_revival.decoding.resumable import score_pairs, split_at_tab, translate_lines
+from t2t_revival.decoding.resumable import score_pairs, translate_lines
 from t2t_revival.decoding.shards import Shard
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.decoded import SplitFiles, decode_split, report, scoring_command
@@ -64,7 +62,6 @@ from t2t_revival.utils.files import is_special
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.options import DecodeHParams
-    from t2t_revival.decoding.outputs import Translation
     from t2t_revival.decoding.translator import Translator
 
 INPUTS = ("decode_from_file", "decode_interactive", "score_file")
@@ -78,8 +75,10 @@ class DecoderFlags(EnsembleFlags, LineFlags, ShardFlags):
         *combinations(INPUTS, 2),
         ("decode_interactive", "decode_to_file"),
         *product(INPUTS, ("dataset_split", "eval_use_test_set", "log_examples")),
-        *product(("score_file",), ("pretty", "partial_targets", "split_sentences", "markup", "terminology")),
-        *product(("score_file", "partial_targets"), ("input_format",)),
+        *product(
+            ("score_file",),
+            ("pretty", "partial_targets", "split_sentences", "markup", "input_format", "terminology"),
+        ),
         *product(("eval_use_test_set",), ("dataset_split=train", "dataset_split=dev")),
         *product(("output_format=jsonl",), ("pretty", "decode_interactive")),
     )
@@ -89,11 +88,6 @@ class DecoderFlags(EnsembleFlags, LineFlags, ShardFlags):
     decode_hparams: str = flag("", DECODE_HPARAMS)
     engine: Engine = engine_flags()
     data_dir: str | None = flag(None, SPLIT_DIR)
-    markup: str = flag(
-        "",
-        "Lines have tags and placeholders, which come out as they are, at the words that they belong to.",
-        choices=("", *KINDS),
-    )
     decode_to_file: str = flag(
         "",
         "File for translations or scores; by default, or with -, the standard output. Translations of a "
@@ -107,11 +101,6 @@ class DecoderFlags(EnsembleFlags, LineFlags, ShardFlags):
         file=READ,
     )
     decode_interactive: bool = flag(False, "Translate typed lines.")
-    partial_targets: bool = flag(
-        False,
-        "Each line is source TAB beginning of the output. The tokens of the beginning, as the vocabulary "
-        "splits it, are forced.",
-    )
     eval_use_test_set: bool = flag(False, "Equal to --dataset_split=test.")
     dataset_split: str = flag(
         "", "Split to translate where no file is given; by default dev.", choices=("", "train", "dev", "test")
@@ -156,7 +145,8 @@ def _decoder(flags: DecoderFlags) -> None:
     if flags.score_file:
         _score_file(flags, load)
     elif flags.decode_interactive:
-        _translate_typed(flags, load())
+        translator = load()
+        translate_typed(flags, translator, drawing(translator.problem) if flags.pretty else None)
     elif flags.decode_from_file:
         _decode_file(flags, shard, load)
     else:
@@ -239,44 +229,11 @@ def _load(flags: DecoderFlags, folder: ModelFolder, options: DecodeHParams) -> T
     return translator
 
 
-def _translate_typed(flags: DecoderFlags, translator: Translator) -> None:
-    """Translates lines that are typed."""
-    draw = drawing(translator.problem) if flags.pretty else None
-    terminology = flags.read_terminology()
-    if flags.terminology and translator.why_unchecked:
-        say(f"warning: {UNCHECKED}{translator.why_unchecked}")
-    numbers = count(1)
-
-    def answer(line: str) -> Sequence[Translation]:
-        source, _, prefix = line.partition("\t") if flags.partial_targets else (line, "", "")
-        number = next(numbers)
-        try:
-            outputs = translator.nbest(
-                [source],
-                on_truncation=lambda truncation: say(f"warning: {truncation}"),
-                prefixes=[prefix],
-                first_line=number,
-                constraints=[terminology.constraints(source)],
-            )[0]
-        except T2TError as error:
-            say(f"error: {error}")
-            return []
-        note_unmet(f"line {number}", outputs[0], say)
-        note_unaligned(f"line {number}", outputs[0], say)
-        return outputs
-
-    links = links_of if translator.options.alignments else None
-    prompt(answer, translator.options.write_beam_scores, draw, links)
-
-
 def _decode_file(flags: DecoderFlags, shard: Shard, load: Callable[[], Translator]) -> None:
     joined = output_path(flags.decode_to_file)
     path = joined and shard.path(joined)
     lines, first_line, name = read_part(flags.decode_from_file, shard)
-    prefixes = None
-    if flags.partial_targets:
-        pairs = [split_at_tab(line, name, number) for number, line in enumerate(lines, first_line)]
-        lines, prefixes = [line for line, _ in pairs], [prefix for _, prefix in pairs]
+    lines, prefixes = flags.with_prefixes(lines, name, first_line)
     lines, constraints = flags.constrained(lines, name, first_line)
     with output_to(path) as output, ProgressBar("sentences") as bar:
         translator = load()

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from t2t_revival.addons.shortlist import Translations
 from t2t_revival.cli.support import tensorflow_setup
 from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.flags import flag
@@ -25,7 +26,6 @@ from t2t_revival.decoding import capabilities
 from t2t_revival.decoding.alignment_heads import AlignmentHeads
 from t2t_revival.decoding.ctranslate2_format import format_vocabulary_map, vocabulary_names
 from t2t_revival.decoding.options import CTRANSLATE2, OFF, DecodeHParams
-from t2t_revival.decoding.translations import Translations
 from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.utils.files import check_no_pattern, check_writable

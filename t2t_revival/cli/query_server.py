@@ -9,14 +9,12 @@ interruption the same command resumes; it relies on the server to have the same 
 --problem=parse_wsj, sentences are split into words before they are sent, and outputs become trees.
 
 --terminology=FILE and --input_format=jsonl, with "constraints", "avoid" and "terms", are those of
-t2t-decoder; the model needs the signatures describe and translate_with_tables, which exports of text have.
+t2t-decoder, as are --partial_targets and --markup; exports of text have the signatures that these need.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,22 +30,18 @@ from t2t_revival.cli.support.text_files import (
     name_of,
     output_path,
     output_to,
-    prompt,
     read_lines,
 )
-from t2t_revival.decoding.json_outputs import json_line, links_of
-from t2t_revival.decoding.notes import OF_EXPORT, UNCHECKED, note_repaired, note_unmet, unchecked
-from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.decoding.outputs import Draw, Translation, format_outputs
-from t2t_revival.decoding.resumable import naming
+from t2t_revival.cli.support.typed_lines import translate_typed
+from t2t_revival.decoding.resumable import translate_lines
 from t2t_revival.errors import T2TError
 from t2t_revival.serving import client
 from t2t_revival.serving.export_origin import newer_note
 from t2t_revival.serving.folder_model import FolderModel
-from t2t_revival.serving.served_translator import ServedOptions, ServedTranslator
+from t2t_revival.serving.served_translator import ServedTranslator, parse_options
 
 if TYPE_CHECKING:
-    from t2t_revival.decoding.lexical_constraints import LineConstraints
+    pass
 
 DAY = 86_400  # seconds
 
@@ -96,23 +90,42 @@ class QueryFlags(ProblemFlags, LineFlags):
 def _query_server(flags: QueryFlags) -> None:
     _check_flags(flags)
     problem = flags.problem_of(flags.problem) if flags.problem else None
-    asked = [*filter(None, [flags.decode_hparams]), *["split_sentences=True"] * flags.split_sentences]
-    options = ServedOptions.parse(",".join(asked), problem)
-    flags.check_details(options.detailed)
+    settings = [
+        *filter(None, [flags.decode_hparams]),
+        *["split_sentences=True"] * flags.split_sentences,
+        *[f"markup={flags.markup}"] * bool(flags.markup),
+    ]
+    options, as_exported = parse_options(",".join(settings), problem)
+    flags.check_details(options)
+
+    def load() -> ServedTranslator:
+        return ServedTranslator(_model(flags), options, problem, flags.batch_size, as_exported)
+
     draw = drawing(problem) if flags.pretty else None
     if not flags.is_of_file:
-        terminology = flags.read_terminology() if flags.terminology else None
-        if terminology:
-            say(f"warning: {UNCHECKED}{OF_EXPORT}")
-        translator, numbers = ServedTranslator(_model(flags), options), count(1)
-
-        def answer(line: str) -> list[Translation]:
-            constraints = [terminology.constraints(line)] if terminology else None
-            return _answer(translator, line, constraints, next(numbers))
-
-        prompt(answer, options.scores, draw, _links_of(options))
-    else:
-        _translate(flags, options, draw)
+        translate_typed(flags, load(), draw)
+        return
+    once = not flags.decode_from_file
+    lines = [flags.inputs_once or ""] if once else read_lines(flags.decode_from_file, "decode_from_file")
+    name = "--inputs_once" if once else name_of(flags.decode_from_file)
+    lines, prefixes = flags.with_prefixes(lines, name, 1)
+    lines, constraints = flags.constrained(lines, name, 1)
+    path = output_path(flags.decode_to_file)
+    with output_to(path) as output, ProgressBar("lines") as bar:
+        translate_lines(
+            load(),
+            lines,
+            name,
+            output,
+            draw=draw,
+            prefixes=prefixes,
+            constraints=constraints,
+            on_progress=None if once else bar.show_decoding,
+            on_note=say,
+            as_json=flags.writes_json,
+        )
+    if path:
+        say(f"outputs  {path}")
 
 
 def _check_flags(flags: QueryFlags) -> None:
@@ -141,72 +154,6 @@ def _model(flags: QueryFlags) -> client.Model:
     if not client.is_rest(flags.server):
         tensorflow_setup.load_tensorflow()
     return client.connect(flags.server, flags.servable_name, flags.timeout_secs, flags.retries)
-
-
-def _answer(
-    translator: ServedTranslator, line: str, constraints: list[LineConstraints] | None, number: int
-) -> list[Translation]:
-    outputs = translator.nbest([line], constraints=constraints, first_line=number)[0]
-    note_unmet(f"line {number}", outputs[0], say)
-    note_repaired(sum(output.repaired for output in outputs), len(outputs), say)
-    _note_truncated({1: outputs[0]}, translator.options)
-    return outputs
-
-
-def _format(
-    flags: QueryFlags, options: ServedOptions, draw: Draw | None, outputs: list[Translation]
-) -> bytes:
-    """Formats the outputs of a line."""
-    if flags.writes_json:
-        return json_line(outputs, options.detailed or options.search or DecodeHParams())
-    return format_outputs(outputs, len(outputs) > 1, options.scores, draw, links=_links_of(options))
-
-
-def _links_of(options: ServedOptions) -> Callable[[Translation], str] | None:
-    return links_of if options.detailed and options.detailed.alignments else None
-
-
-def _note_truncated(best: Mapping[int, Translation], options: ServedOptions) -> None:
-    """Warns of lines, given by their numbers and outputs, that are longer than the model's inputs."""
-    numbers = [number for number, output in best.items() if output.truncated]
-    if numbers:
-        lines = f"line {numbers[0]:,} is" if len(numbers) == 1 else f"{len(numbers):,} lines are"
-        hint = "" if options.split_sentences else "; --split_sentences translates each sentence for itself"
-        say(f"warning: {lines} longer than the model's inputs, and cut: the end is not translated{hint}")
-
-
-def _translate(flags: QueryFlags, options: ServedOptions, draw: Draw | None) -> None:
-    """Translates a file or one text; the output file is written completely or not at all."""
-    once = not flags.decode_from_file
-    lines = [flags.inputs_once or ""] if once else read_lines(flags.decode_from_file, "decode_from_file")
-    name = "--inputs_once" if once else name_of(flags.decode_from_file)
-    lines, constraints = flags.constrained(lines, name, 1)
-    path = output_path(flags.decode_to_file)
-    best: dict[int, Translation] = {}
-    with output_to(path) as output, ProgressBar("lines") as bar, naming(name):
-        translator = ServedTranslator(_model(flags), options)
-        origin = translator.origin(lines, flags.servable_name, flags.batch_size, constraints)
-        origin |= {"output_format": flags.output_format, "scores": options.scores, "drawn": bool(draw)}
-        done = len(output.start(origin, len(lines), resumable=not draw))
-        filled = not draw and not flags.writes_json
-        try:
-            if not once:
-                bar.update(done, len(lines))
-            results = translator.iterate(lines, flags.batch_size, filled, constraints, done)
-            for number, outputs in enumerate(results, start=done + 1):
-                output.write(_format(flags, options, draw, outputs))
-                best[number] = outputs[0]
-                if not once:
-                    bar.update(number, len(lines))
-        finally:
-            note_repaired(sum(one.repaired for one in best.values()), len(lines), say)
-            _note_truncated(best, options)
-            for number, one in best.items():
-                note_unmet(f"{name}, line {number}", one, say)
-    if note := unchecked(constraints or (), OF_EXPORT):
-        say(f"warning: {note}")
-    if path:
-        say(f"outputs  {path}")
 
 
 main = Command(QueryFlags, _query_server, __doc__)

@@ -11,13 +11,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from t2t_revival.addons.shortlist import Translations, coverage
 from t2t_revival.cli.support import tensorflow_setup
 from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.flags import flag
 from t2t_revival.cli.support.messages import ProgressBar
 from t2t_revival.cli.support.run_flags import SPLIT_DIR, RunFlags
 from t2t_revival.decoding.options import CTRANSLATE2
-from t2t_revival.decoding.translations import Translations, coverage
 from t2t_revival.errors import CommandLine
 from t2t_revival.problems.problem import DEV, TRAIN
 from t2t_revival.utils.files import check_writable
@@ -38,8 +38,8 @@ def _learn(flags: ShortlistFlags) -> None:
     data = folder.own_data(flags.data_dir)
     check_writable(folder.path)
     tensorflow_setup.load_tensorflow()
+    from t2t_revival.addons.lexicon import learn_translations
     from t2t_revival.data.examples import read_pairs
-    from t2t_revival.data.lexicon import learn_translations
 
     vocabularies = folder.vocabularies
     pairs = read_pairs(data.split(TRAIN), flags.max_pairs)

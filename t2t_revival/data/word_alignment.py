@@ -9,21 +9,14 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
-from t2t_revival.data.vocabulary.spans import (
-    TokenSpans,
-    match_words,
-    split_words,
-    token_spans,
-    words_of_tokens,
-)
+from t2t_revival.data.vocabulary.spans import split_words, token_spans, words_of_text
 from t2t_revival.errors import T2TError
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary import Vocabularies
-    from t2t_revival.data.vocabulary.text_encoder import TextEncoder
 
 Link = tuple[int, int]  # source word, target word
 LINK = re.compile(r"(\d+)([-?p])(\d+)", re.ASCII)
@@ -137,27 +130,6 @@ def count_links(found: Iterable[Iterable[Link]], gold: Iterable[Alignment]) -> E
     return counts
 
 
-def words_of(vocabulary: TextEncoder, ids: Sequence[int], text: str) -> list[int]:
-    """Returns the number of the word of a text that each id is part of; empty without words.
-
-    Args:
-        vocabulary: of the ids.
-        ids: of the text or of its beginning, without EOS.
-        text: as people see it.
-    """
-    return words_of_spans(token_spans(vocabulary, ids), text)
-
-
-def words_of_spans(tokens: TokenSpans, text: str) -> list[int]:
-    """Returns the number of the word of a text that each of its tokens is part of; empty without words."""
-    own = split_words(tokens.text)
-    if not own:
-        return []
-    theirs = [text[slice(*span)] for span in split_words(text)]
-    numbers = match_words([tokens.text[slice(*span)] for span in own], theirs)
-    return [numbers[word] for word in words_of_tokens(tokens, own)]
-
-
 def token_links(
     links: frozenset[Link],
     vocabularies: Vocabularies,
@@ -181,7 +153,7 @@ def token_links(
     if not links:
         return []
     source_words, target_words = (
-        words_of(vocabulary, side, text)
+        words_of_text(token_spans(vocabulary, side), text).of_tokens
         for vocabulary, side, text in zip(vocabularies, ids, texts, strict=True)
     )
     tokens_of = defaultdict(list)  # of each source word

@@ -7,13 +7,14 @@ from Neural Machine Translation", SHIFT-ATT).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 
+from t2t_revival.data.vocabulary.spans import Words
 from t2t_revival.data.word_alignment import Link
 from t2t_revival.decoding import capabilities
 from t2t_revival.errors import CommandLine, T2TError
@@ -25,6 +26,54 @@ FILE_NAME = "alignment.json"
 GUIDED_SHARE = 0.5
 
 
+class LinkRule(NamedTuple):
+    """The rule by which the weights of words make links.
+
+    Attributes:
+        share: a target word is linked with the source words that have at least this share of the weight of
+            the one with most; 1 links it with that one alone.
+        null: whether a target word has no link where the end of the source has more weight than any word.
+    """
+
+    share: float = 1.0
+    null: bool = False
+
+    def align(
+        self, attention: np.ndarray, source_words: Words, words: Words, num_tags: int = 0
+    ) -> tuple[np.ndarray, list[Link]]:
+        """Returns the weights of words, and the links that they make, sorted by words of the target.
+
+        A weight is the sum over the tokens of a source word, and the mean over those of a target word.
+
+        Args:
+            attention: mean weights of the heads, [target or more, source and EOS or more].
+            source_words: of the source, tags included.
+            words: of the target.
+            num_tags: number of tags before the source: they count for the rule, and are no words of the
+                result.
+
+        Returns:
+            Weights, [target words, source words], and links; none if a side has no tokens.
+        """
+        if not (source_words.of_tokens and words.of_tokens):
+            return np.zeros((0, 0), np.float32), []
+        sources, targets = _members(source_words), _members(words)
+        means = (targets / np.maximum(targets.sum(0), 1)).T  # [target words, target tokens]
+        rows = means @ attention[: len(targets), : len(sources) + 1]
+        weights, of_end = rows[:, :-1] @ sources, rows[:, -1]
+        most = weights.max(-1)
+        linked = (weights >= self.share * most[:, None]) & (most > 0)[:, None]
+        if self.null:
+            linked &= (most >= of_end)[:, None]
+        links = [(source - num_tags, target) for target, source in np.argwhere(linked).tolist()]
+        return weights[:, num_tags:], [link for link in links if link[0] >= 0]
+
+
+def _members(words: Words) -> np.ndarray:
+    """Returns which token is part of which word, float32 [tokens, words]."""
+    return (np.array(words.of_tokens)[:, None] == np.arange(len(words.spans))).astype(np.float32)
+
+
 @dataclass(frozen=True)
 class AlignmentHeads:
     """Heads of the attention over the encoder's output, and the rule by which their mean makes links.
@@ -33,9 +82,8 @@ class AlignmentHeads:
         layer: number of the decoder's layer, from 1.
         heads: their numbers in the layer, from 1.
         shifted: whether the weights of a token are those where it is read, not where it is predicted.
-        share: a target word is linked with the source words that have at least this share of the weight of
-            the one with most; 1 links it with that one alone.
-        null: whether a target word has no link where the end of the source has more weight than any word.
+        share: see `LinkRule`.
+        null: see `LinkRule`.
     """
 
     layer: int
@@ -70,15 +118,15 @@ class AlignmentHeads:
         except (KeyError, TypeError) as error:
             raise T2TError(f"{path}: not a file of alignment heads; run ", choosing) from error
 
-    def save(self, output_dir: Path, **how: Any) -> Path:
-        """Writes the file of an output_dir, with what is known of the choice; returns its path.
+    def save(self, output_dir: Path, choice: Mapping[str, float] | None = None) -> Path:
+        """Writes the file of an output_dir, with figures of the choice; returns its path.
 
         Raises:
             T2TError: it cannot be written.
         """
         path = output_dir / FILE_NAME
         with writing(path, "free some space, or mend the folder's permissions"):
-            checked_json.save(path, {**asdict(self), **how})
+            checked_json.save(path, {**asdict(self), **(choice or {})})
         return path
 
     def check(self, hparams: HParams) -> None:
@@ -94,52 +142,12 @@ class AlignmentHeads:
                 f"{hparams.decoder_layers} layers with {hparams.num_heads} heads"
             )
 
-    def links(
-        self, attention: np.ndarray, source_words: Sequence[int], target_words: Sequence[int]
-    ) -> list[Link]:
-        """Returns the links of a pair.
-
-        Args:
-            attention: mean weights of the heads, [target and EOS, source and EOS].
-            source_words: number of the word of each source token, as `words_of` returns it.
-            target_words: that of each target token.
-        """
-        if not (source_words and target_words):
-            return []
-        weights, of_end = weights_of_words(attention, source_words, target_words, self.shifted)
-        most = weights.max(-1)
-        linked = (weights >= self.share * most[:, None]) & (most > 0)[:, None]
-        if self.null:
-            linked &= (most >= of_end)[:, None]
-        targets, sources = np.nonzero(linked)
-        return list(zip(sources.tolist(), targets.tolist(), strict=True))
+    @property
+    def rule(self) -> LinkRule:
+        """The rule without the heads."""
+        return LinkRule(self.share, self.null)
 
 
 def all_heads(hparams: HParams) -> AlignmentHeads:
     """Returns all heads of the last layer, where tokens are predicted."""
     return AlignmentHeads(hparams.decoder_layers, tuple(range(1, hparams.num_heads + 1)), shifted=False)
-
-
-def weights_of_words(
-    attention: np.ndarray, source_words: Sequence[int], target_words: Sequence[int], shifted: bool
-) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the weights of words: sums over the tokens of a source word, means over a target word's.
-
-    Args:
-        attention: [..., target and EOS or more, source and EOS or more].
-        source_words: see `AlignmentHeads.links`; not empty, nor are `target_words`.
-        target_words: likewise.
-        shifted: see `AlignmentHeads`.
-
-    Returns:
-        [..., target words, source words], and the weight of the source's end, [..., target words].
-    """
-    sources, targets = _members(source_words), _members(target_words)
-    means = (targets / np.maximum(targets.sum(0), 1)).T  # [target words, target tokens]
-    rows = means @ attention[..., shifted : shifted + len(target_words), :]
-    return rows[..., : len(source_words)] @ sources, rows[..., len(source_words)]
-
-
-def _members(words: Sequence[int]) -> np.ndarray:
-    """Returns which token is part of which word, float32 [tokens, words]."""
-    return (np.array(words)[:, None] == np.arange(max(words) + 1)).astype(np.float32)

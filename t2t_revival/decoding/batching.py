@@ -51,7 +51,10 @@ def make_batches(
 
 
 def windows_of(
-    lengths: Sequence[int], batch_size: int, ends: Container[int] | None = None
+    lengths: Sequence[int],
+    batch_size: int,
+    ends: Container[int] | None = None,
+    sizes: Sequence[int] = WINDOWS,
 ) -> Iterator[range]:
     """Yields windows of consecutive inputs, small ones first, so that the first results are complete soon.
 
@@ -59,14 +62,15 @@ def windows_of(
         lengths: see `make_batches`.
         batch_size: see `make_batches`.
         ends: numbers of inputs after which a window may end; `None` is all.
+        sizes: batches of the first windows; all others are as large as the last of these.
     """
-    sizes = chain(WINDOWS, repeat(WINDOWS[-1]))
-    begin, room = 0, next(sizes) * batch_size
+    batches = chain(sizes, repeat(sizes[-1]))
+    begin, room = 0, next(batches) * batch_size
     for end, length in enumerate(lengths, start=1):
         room -= max(length, MIN_TOKENS)
         if end == len(lengths) or (room <= 0 and (ends is None or end in ends)):
             yield range(begin, end)
-            begin, room = end, next(sizes) * batch_size
+            begin, room = end, next(batches) * batch_size
 
 
 def map_batches(
@@ -77,6 +81,7 @@ def map_batches(
     on_progress: OnProgress | None = None,
     ends: Container[int] | None = None,
     skip: int = 0,
+    sizes: Sequence[int] = WINDOWS,
 ) -> Iterator[tuple[range, list[Result]]]:
     """Calls a function with batches of inputs; yields windows in input order, with the results of all inputs.
 
@@ -91,9 +96,10 @@ def map_batches(
         on_progress: called after each batch.
         ends: see `windows_of`.
         skip: number of inputs at the beginning whose results are known. Windows of these alone are left out.
+        sizes: see `windows_of`.
     """
     batch_size = min(batch_size, max(sum(lengths) // num_parallel_batches, MIN_BATCH_SIZE))
-    windows = [window for window in windows_of(lengths, batch_size, ends) if window.stop > skip]
+    windows = [window for window in windows_of(lengths, batch_size, ends, sizes) if window.stop > skip]
     batches = [[*make_batches(lengths, batch_size, window)] for window in windows]
     all_tokens = pending_tokens = sum(lengths[windows[0].start :]) if windows else 0
     computed = _map_parallel(function, chain.from_iterable(batches), num_parallel_batches)

@@ -23,14 +23,8 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
-from t2t_revival.decoding.beams import (
-    NEG_INF,
-    Beams,
-    Sentences,
-    current_length,
-    select_parents,
-)
-from t2t_revival.decoding.hypothesis_scores import best_score, score
+from t2t_revival.decoding.beams import NEG_INF, Beams, Sentences, current_length, select_parents
+from t2t_revival.decoding.hypothesis_scores import score
 from t2t_revival.decoding.tf_workarounds import log_sum_exp, max_or_one, top_tokens
 
 
@@ -88,7 +82,7 @@ def grow_greedy(beams: Beams, logits: Any, sentences: Sentences, allowed: Any = 
     length = current_length(beams) + 1
     exists = log_probs > NEG_INF
     ends = exists & ((tokens == EOS) | (length >= sentences.max_lengths))
-    scores = score(log_probs, length, sentences.settings)
+    scores = score(log_probs, length, sentences.settings.score_terms)
     padded = tf.pad(beams.finished_seq, [[0, 0], [0, 0], [0, 1]], constant_values=PAD)
     return beams._replace(
         last_ids=tokens,
@@ -161,7 +155,7 @@ def grow_finished(beams: Beams, topk: TopK, sentences: Sentences) -> tuple[Any, 
     exists = topk.log_probs > NEG_INF
     newly_finished = tf.reduce_any(topk.finished & exists, axis=1, keepdims=True)  # [batch, 1]
     cut = (length >= sentences.max_lengths) & ~(newly_finished | (beams.finished_scores[:, :1] > NEG_INF))
-    scores = score(topk.log_probs, length, sentences.settings)
+    scores = score(topk.log_probs, length, sentences.settings.score_terms)
     scores = tf.where((topk.finished | cut) & exists, scores, NEG_INF)
 
     padded = tf.pad(beams.finished_seq, [[0, 0], [0, 0], [0, 1]], constant_values=PAD)
@@ -179,9 +173,8 @@ def is_done(
     A sentence is done when its n-th finished score is as good as the best one that an alive hypothesis can
     still reach; with early stopping, when it is as good as those of hypotheses that end at the next position.
     """
-    best_possible = best_score(
-        alive_log_probs[:, :1], length, sentences.max_lengths, sentences.settings, early_stopping
-    )
+    longest = None if early_stopping else sentences.max_lengths
+    best_possible = score(alive_log_probs[:, :1], length + 1, sentences.settings.score_terms, longest)
     worst_finished = tf.gather(finished_scores, sentences.num_outputs - 1, batch_dims=1)
     return (length >= sentences.max_lengths) | (best_possible <= worst_finished)
 

@@ -7,17 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import tensorflow as tf
 
+from t2t_revival.decoding.addons import addon
 from t2t_revival.decoding.engine import SearchSettings
-from t2t_revival.decoding.lexical_tables import LexicalState, LexicalTables
 from t2t_revival.model import DecoderState
 
 NEG_INF = -np.inf  # log-probability of a hypothesis that does not exist
-
-
-def search_settings(settings: SearchSettings) -> SearchSettings:
-    """Returns settings that are the same for all sentences, as tensors."""
-    dtypes = SearchSettings(tf.int32, tf.float32, tf.int32, tf.int32)
-    return SearchSettings(*map(tf.constant, settings, dtypes))
 
 
 class Sentences(NamedTuple):
@@ -59,7 +53,7 @@ class Beams(NamedTuple):
         alive_log_probs: float32 [batch, beams]; `NEG_INF` marks an unused place, and in the first one a
             sentence that is done.
         finished_seq: tokens, int32 [batch, n, length]; each ends with EOS and is padded with 0.
-        finished_scores: log-probability / length penalty, float32 [batch, n]; `NEG_INF` as above.
+        finished_scores: float32 [batch, n]; `NEG_INF` as above.
         self_bias: see `DecoderState`.
         self_caches: see `DecoderState`.
         words_emitted: see `DecoderState`.
@@ -96,14 +90,8 @@ def initial_beams(sentences: Sentences, n: Any, state: DecoderState) -> Beams:
         self_bias=state.self_bias,
         self_caches=state.self_caches,
         words_emitted=state.words_emitted,
-        lexical=initial_state(sentences.lexical) if sentences.lexical else (),
+        lexical=addon("start_tables")(sentences.lexical) if sentences.lexical else (),
     )
-
-
-def initial_state(tables: LexicalTables) -> LexicalState:
-    """Returns the state of one empty hypothesis per sentence."""
-    needed = tables.required[:, None]
-    return LexicalState(tf.zeros_like(needed), needed)
 
 
 def select_parents(beams: Beams, parents: Any) -> Beams:

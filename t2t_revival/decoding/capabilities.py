@@ -11,6 +11,7 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
+from t2t_revival.decoding.hypothesis_scores import ALPHA, TERMS
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 
@@ -28,8 +29,9 @@ OF_CALLS = {  # features that are no settings, as people call them
     "int8": "int8",
 }
 COLUMNS = frozenset({"return_beams", "n", "write_beam_scores"})
-LIMITS = frozenset({"beam_size", "greedy", "alpha", "extra_length", "early_stopping", "batch_size"})
-SEARCH = LIMITS | COLUMNS | {"tag", "tokenized"}
+LIMITS = frozenset({"beam_size", "greedy", "extra_length", "early_stopping", "batch_size"})
+SEARCH_BY_ALPHA = LIMITS | COLUMNS | {"tag", "tokenized", ALPHA}
+SEARCH = SEARCH_BY_ALPHA | {term.name for term in TERMS}
 SAMPLING = frozenset({"sampling_method", "sampling_temp", "sampling_keep_top_k", "random_seed"})
 REPETITION = frozenset({"no_repeat_ngram_size", "repetition_penalty", "max_length_ratio"})
 GUARDS = REPETITION | {"min_length_ratio"}
@@ -95,7 +97,7 @@ JAX = Place(
 )
 CTRANSLATE2 = Place(
     "CTranslate2",
-    SEARCH
+    SEARCH_BY_ALPHA
     | REPETITION
     | CHOICE
     | OF_ATTENTION
@@ -141,9 +143,11 @@ REQUEST = Place(
     "a request to an exported model",
     SEARCH - {"early_stopping", "batch_size"}
     | SAMPLING
+    | CHOICE
     | DETAILS
     | GIVEN
-    | {"split_sentences", "constraints", "ensemble", "int8"},
+    | OF_TEXT
+    | {"markup", "ensemble", "int8"},
     DECODE,
     {
         **dict.fromkeys(GUARDS | {"constrained", "early_stopping"}, "give it to t2t-exporter"),
@@ -153,7 +157,7 @@ REQUEST = Place(
 LITERT = Place("LiteRT's format", SEARCH - {"tag"} | {"int8"}, "give --format=saved_model", OF_DECODER)
 CTRANSLATE2_FORMAT = Place(
     "CTranslate2's format",
-    SEARCH | {"constrained", "shortlist", "int8"},
+    SEARCH_BY_ALPHA | {"constrained", "shortlist", "int8"},
     "give --format=saved_model",
     OF_DECODER | dict.fromkeys(GUARDS, "leave it out, and give it to each call of translate_batch"),
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import multiprocessing
 import sys
 import zlib
@@ -30,7 +29,8 @@ from t2t_revival.decoding.ctranslate2_format import (
     convert_checkpoint,
     format_vocabulary_map,
 )
-from t2t_revival.decoding.engine import Annotations, Engine, EngineConfig, Inputs
+from t2t_revival.decoding.engine import Annotations, Engine, EngineConfig, Inputs, max_output_length
+from t2t_revival.decoding.hypothesis_scores import ALPHA, length_penalty
 from t2t_revival.decoding.notes import OnNote
 from t2t_revival.decoding.options import CTRANSLATE2, PRECISIONS, DecodeHParams
 from t2t_revival.errors import T2TError
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     import ctranslate2
 
     from t2t_revival.data.vocabulary import TextEncoder
-    from t2t_revival.decoding.translations import Translations
+    from t2t_revival.decoding.addons import Shortlist
 
 MAX_BATCH_SIZE = 32  # sentences that a CPU decodes at once: with 128, int8 and float32 take 10% longer
 GPU, CPU = "cuda", "cpu"
@@ -61,8 +61,8 @@ class Hypothesis:
         return self.ids[-1:] == [EOS]
 
     def score(self, alpha: float) -> float:
-        """Log-probability / ((5 + length) / 6)^alpha, equation (14) of Wu et al."""
-        return float(self.log_prob / ((5 + len(self.ids)) / 6) ** alpha)
+        """Log-probability / length penalty."""
+        return float(length_penalty(self.log_prob, len(self.ids), alpha))
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class CTranslate2Model:
         options: DecodeHParams,
         config: EngineConfig,
         on_note: OnNote,
-        translations: Translations | None = None,
+        translations: Shortlist | None = None,
         alignment_heads: AlignmentHeads | None = None,
     ) -> None:
         check_usable(hparams, options, config.precision)
@@ -192,7 +192,8 @@ class CTranslate2Engine(Engine):
         self._converted.load_checkpoint(checkpoint)
 
     def search(self, inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:
-        beam_size, alpha, extra_length, n = inputs.settings
+        beam_size, extra_length, n, score_terms = inputs.settings
+        alpha = score_terms.get(ALPHA, 0.0)
         prefixes = inputs.prefixes if inputs.has_prefixes else [[]] * len(inputs.ids)
         sentences = [
             self._sentence(source, prefix, extra_length)
@@ -212,12 +213,16 @@ class CTranslate2Engine(Engine):
     def score(self, source_ids: Any, target_ids: Any) -> np.ndarray:
         return np.array([sum(values) for values in self._log_probs(source_ids, target_ids)])
 
-    def annotate(self, source_ids: Any, target_ids: Any, heads: AlignmentHeads | None = None) -> Annotations:
+    def annotate(
+        self, source_ids: Any, target_ids: Any, alternatives: int, heads: AlignmentHeads | None
+    ) -> Annotations:
+        if alternatives:
+            raise self.place.refusal("alternatives")
         log_probs = np.zeros(np.shape(target_ids), np.float32)
         for row, values in zip(log_probs, self._log_probs(source_ids, target_ids), strict=True):
             row[: len(values)] = values
         none = np.zeros((*log_probs.shape, 0))
-        attention = self.attend(source_ids, target_ids) if heads else none
+        attention = self.attend(source_ids, target_ids)[:, int(heads.shifted) :] if heads else none
         return Annotations(log_probs, none.astype(np.int32), none, attention)
 
     def attend(self, source_ids: Any, target_ids: Any) -> np.ndarray:
@@ -248,14 +253,10 @@ class CTranslate2Engine(Engine):
         return sources, [_to_pieces(ids, self._target_pieces) for ids in target_ids]
 
     def _sentence(self, source: Sequence[int], prefix: Sequence[int], extra_length: int) -> Sentence:
-        """Converts ids to pieces; the maximum length is that of `constraints.max_output_lengths`."""
         pieces = _to_pieces(source, self._source_pieces)
         beginning = _to_pieces(prefix, self._target_pieces)
-        longest = max(len(pieces), len(beginning)) + 1 + extra_length
-        if ratio := self._options.max_length_ratio:
-            share = math.ceil(np.float32(ratio) * np.float32(len(pieces)))  # as `Guards.bounds` rounds
-            longest = max(min(longest, 1 + share), len(beginning) + 1)
-        return Sentence(pieces, beginning, longest)
+        sizes = len(pieces) + 1, len(beginning), extra_length
+        return Sentence(pieces, beginning, max_output_length(*sizes, self._options.max_length_ratio))
 
     def _hypotheses(
         self, sentences: Sequence[Sentence], beam_size: int, alpha: float

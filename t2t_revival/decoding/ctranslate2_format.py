@@ -16,8 +16,8 @@ from t2t_revival.utils import keras_config, native_log
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary import Vocabularies
+    from t2t_revival.decoding.addons import Shortlist
     from t2t_revival.decoding.alignment_heads import AlignmentHeads
-    from t2t_revival.decoding.translations import Translations
     from t2t_revival.hparams import HParams
     from t2t_revival.model import Transformer
     from t2t_revival.model.embedding import PositionalEncoding
@@ -120,7 +120,7 @@ def vocabulary_names(vocabularies: Vocabularies) -> tuple[str, str]:
     return source, target
 
 
-def format_vocabulary_map(translations: Translations, vocabularies: Vocabularies) -> str:
+def format_vocabulary_map(translations: Shortlist, vocabularies: Vocabularies) -> str:
     """Formats translations: a source piece, a tab, and target pieces, separated by spaces, on each line.
 
     The line of the empty piece has the pieces that are always allowed.

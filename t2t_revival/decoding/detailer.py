@@ -10,15 +10,17 @@ import numpy as np
 
 from t2t_revival.data.tags import symbol
 from t2t_revival.data.vocabulary.sentencepiece import EOS
-from t2t_revival.data.word_alignment import Link, words_of
+from t2t_revival.data.vocabulary.spans import TokenSpans, Words, token_spans, words_of_text
 from t2t_revival.decoding.batching import POSITIONS, make_batches
-from t2t_revival.decoding.details import EOS_NAME, Details, Scored, make_details
+from t2t_revival.decoding.details import EOS_NAME, Details, SourceAttention, TokenScores, make_details
 from t2t_revival.decoding.preprocessor import LINE_ENDS, OnTruncation, Preprocessor, pad
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary import TextEncoder, Vocabularies
     from t2t_revival.decoding.alignment_heads import AlignmentHeads
     from t2t_revival.decoding.engine import Annotations
+
+Divide = Callable[[TokenSpans, str], Words]  # from tokens, and from their text as people read it
 
 
 class Hypothesis(NamedTuple):
@@ -38,6 +40,20 @@ class Hypothesis(NamedTuple):
     text: str
     ids: list[int]
 
+    @property
+    def num_tags(self) -> int:
+        """Number of words of the model's input before the source."""
+        return len(self.tag.split())
+
+    def words_of_input(self, vocabulary: TextEncoder, divide: Divide = words_of_text) -> Words:
+        """Returns the words of the model's input, the tag included."""
+        return divide(token_spans(vocabulary, self.source_ids[:-1]), self.tag + self.source)
+
+    def words(self, vocabulary: TextEncoder, divide: Divide = words_of_text) -> Words:
+        """Returns the words of the output."""
+        is_whole = self.ids[-1:] == [EOS]
+        return divide(token_spans(vocabulary, self.ids[:-1] if is_whole else self.ids), self.text)
+
 
 @dataclass(frozen=True)
 class Detailer:
@@ -47,52 +63,44 @@ class Detailer:
         annotate: see `Engine`.
         vocabularies: of source and target.
         heads: that align words; `None` for no alignment.
+        alternatives: number of those of each token.
+        divide: returns the words of a text and of its tokens; those of `words_at_tokens` need texts that are
+            decoded from their ids.
     """
 
-    annotate: Callable[[np.ndarray, np.ndarray, AlignmentHeads | None], Annotations]
+    annotate: Callable[[np.ndarray, np.ndarray, int, AlignmentHeads | None], Annotations]
     vocabularies: Vocabularies
     heads: AlignmentHeads | None = None
+    alternatives: int = 0
+    divide: Divide = words_of_text
 
     def __call__(self, hypotheses: Sequence[Hypothesis]) -> list[Details]:
         """Returns the details of each output, by passes of the model over up to `POSITIONS` tokens."""
         ended = [one.ids if one.ids[-1:] == [EOS] else [*one.ids, EOS] for one in hypotheses]
-        lengths = [max(len(one.source_ids), len(ids)) for one, ids in zip(hypotheses, ended, strict=True)]
+        source_ids = [one.source_ids for one in hypotheses]
+        lengths = [max(map(len, sides)) for sides in zip(source_ids, ended, strict=True)]
         details: dict[int, Details] = {}
         for batch in make_batches(lengths, POSITIONS):
-            sources = pad([hypotheses[index].source_ids for index in batch])
-            found = self.annotate(sources, pad([ended[index] for index in batch]), self.heads)
-            details |= {
-                index: self._details(hypotheses[index], found, row) for row, index in enumerate(batch)
-            }
+            sources, targets = (pad([rows[index] for index in batch]) for rows in (source_ids, ended))
+            annotations = self.annotate(sources, targets, self.alternatives, self.heads)
+            for row, index in enumerate(batch):
+                details[index] = self._details(hypotheses[index], annotations, row)
         return [details[index] for index in range(len(hypotheses))]
 
-    def _details(self, one: Hypothesis, found: Annotations, row: int) -> Details:
-        vocabulary, length = self.vocabularies.targets, len(one.ids) - (one.ids[-1:] == [EOS])
-        words = words_of(vocabulary, one.ids[:length], one.text)
-        columns = found.log_probs[row], found.alternatives[row], found.alternative_log_probs[row]
-        each = zip(*(column.tolist() for column in columns), strict=True)
-        tokens = [
-            Scored(
-                _piece(vocabulary, token),
-                log_prob,
-                [_piece(vocabulary, other) for other in others],
-                others_log_probs,
-            )
-            for token, (log_prob, others, others_log_probs) in zip(one.ids, each, strict=False)
-        ]
-        return make_details(
-            one.source, one.text, tokens, words, self._links(one, words, found.attention[row])
+    def _details(self, hypothesis: Hypothesis, annotations: Annotations, row: int) -> Details:
+        ids, vocabulary = hypothesis.ids, self.vocabularies.targets
+        scores = TokenScores(
+            _pieces(vocabulary, ids),
+            annotations.log_probs[row].tolist(),
+            [_pieces(vocabulary, others) for others in annotations.alternatives[row, : len(ids)].tolist()],
+            annotations.alternative_log_probs[row].tolist(),
         )
-
-    def _links(self, one: Hypothesis, words: list[int], attention: np.ndarray) -> list[Link]:
-        if self.heads is None:
-            return []
-        ids = one.source_ids[:-1]
-        source_words = words_of(self.vocabularies.inputs, ids, one.tag + one.source)
-        tags = len(one.tag.split())
-        rows = attention[: len(words) + 1, : len(one.source_ids)]
-        found = self.heads.links(rows, source_words, words)
-        return [(source - tags, target) for source, target in found if source >= tags]
+        attention = None
+        if self.heads:
+            words = hypothesis.words_of_input(self.vocabularies.inputs, self.divide)
+            attention = SourceAttention(words, hypothesis.tag, annotations.attention[row], self.heads.rule)
+        words = hypothesis.words(vocabulary, self.divide)
+        return make_details(hypothesis.source, hypothesis.text, words, scores, attention)
 
 
 def encode_pairs(
@@ -113,5 +121,5 @@ def encode_pairs(
     return [Hypothesis(source, tag, ids, target, [*out, EOS]) for source, ids, target, out in columns]
 
 
-def _piece(vocabulary: TextEncoder, token: int) -> str:
-    return EOS_NAME if token == EOS else vocabulary.pieces[token]
+def _pieces(vocabulary: TextEncoder, ids: Sequence[int]) -> list[str]:
+    return [EOS_NAME if token == EOS else vocabulary.pieces[token] for token in ids]

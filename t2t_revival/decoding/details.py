@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain, repeat
 from typing import NamedTuple
 
-from t2t_revival.data.vocabulary.spans import Span, split_words
+import numpy as np
+
+from t2t_revival.data.vocabulary.spans import Span, Words, split_words
 from t2t_revival.data.word_alignment import Link
+from t2t_revival.decoding.alignment_heads import LinkRule
 
 EOS_NAME = "<EOS>"
 NO_WORD = -1  # of the end
@@ -55,50 +59,77 @@ class Details:
         words: of the output.
         tokens: of the output, the end included unless the output was cut before it.
         links: word alignment, sorted by words of the output; empty if it was not asked for.
+        attention: weights of the source's words for each word of the output, by which these are aligned;
+            empty if that was not asked for, or a side is blank.
     """
 
     source_words: tuple[Span, ...]
     words: tuple[Word, ...]
     tokens: tuple[Token, ...]
     links: tuple[Link, ...]
+    attention: Sequence[Sequence[float]] = ()
 
 
-class Scored(NamedTuple):
-    """A token by its name, its log-probability, and the names and log-probabilities of alternatives."""
+class TokenScores(NamedTuple):
+    """Columns of the tokens of an output, its end included unless the output was cut before it.
 
-    piece: str
-    log_prob: float
-    alternatives: list[str]
-    alternative_log_probs: list[float]
+    Attributes:
+        pieces: names in the vocabulary.
+        log_probs: of each.
+        alternatives: names of the most probable tokens at its position, best first.
+        alternative_log_probs: of each of these.
+    """
+
+    pieces: Sequence[str]
+    log_probs: Sequence[float]
+    alternatives: Sequence[Sequence[str]]
+    alternative_log_probs: Sequence[Sequence[float]]
+
+
+class SourceAttention(NamedTuple):
+    """Attention of the tokens of an output to those of its source.
+
+    Attributes:
+        words: of the model's input.
+        tag: before the source in the model's input, with its space; "" for none.
+        weights: see `LinkRule.align`.
+        rule: for links.
+    """
+
+    words: Words
+    tag: str
+    weights: np.ndarray
+    rule: LinkRule
 
 
 def make_details(
-    source: str, text: str, scored: Sequence[Scored], words: Sequence[int], links: Iterable[Link]
+    source: str, text: str, words: Words, scores: TokenScores, attention: SourceAttention | None = None
 ) -> Details:
     """Puts details together.
 
     Args:
         source: the line.
         text: the output.
-        scored: its tokens, the end included unless it was cut.
-        words: number of the word of each token but the end; empty without words.
-        links: word alignment, sorted by words of the output.
+        words: of the output.
+        scores: of its tokens.
+        attention: aligns words; `None` for no alignment.
     """
-    places = [*(words or [NO_WORD] * len(scored)), NO_WORD]
     sums: dict[int, float] = defaultdict(float)
-    for token, word in zip(scored, words, strict=False):
-        sums[word] += token.log_prob
+    for word, log_prob in zip(words.of_tokens, scores.log_probs, strict=False):
+        sums[word] += log_prob
+    columns = zip(chain(words.of_tokens, repeat(NO_WORD)), *scores, strict=False)
+    source_words, weights, links = split_words(source), np.zeros((0, 0)), list[Link]()
+    if attention:
+        length, num_tags = len(attention.tag), len(attention.tag.split())
+        source_words = [Span(start - length, end - length) for start, end in attention.words.spans[num_tags:]]
+        weights, links = attention.rule.align(attention.weights, attention.words, words, num_tags)
     return Details(
-        tuple(split_words(source)),
-        tuple(Word(text[slice(*span)], *span, sums[number]) for number, span in enumerate(split_words(text))),
+        tuple(source_words),
+        tuple(Word(text[slice(*span)], *span, sums[number]) for number, span in enumerate(words.spans)),
         tuple(
-            Token(
-                token.piece,
-                token.log_prob,
-                word,
-                tuple(map(Alternative, token.alternatives, token.alternative_log_probs)),
-            )
-            for token, word in zip(scored, places, strict=False)
+            Token(piece, log_prob, word, tuple(map(Alternative, others, other_log_probs)))
+            for word, piece, log_prob, others, other_log_probs in columns
         ),
         tuple(links),
+        weights.tolist(),
     )

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
+
+import numpy as np
 
 from t2t_revival.checkpoints.directory import Checkpoint, restore_weights
 from t2t_revival.decoding import capabilities
@@ -24,7 +28,7 @@ from t2t_revival.utils import keras_config
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary import Vocabularies
     from t2t_revival.decoding.alignment_heads import AlignmentHeads
-    from t2t_revival.decoding.phrases import Spelling
+    from t2t_revival.decoding.options import DecodeHParams
     from t2t_revival.hparams import HParams
     from t2t_revival.model import Transformer
 
@@ -39,15 +43,37 @@ class SearchSettings(NamedTuple):
 
     Attributes:
         beam_size: hypotheses kept per sentence, int32; 1 is greedy decoding.
-        alpha: exponent of the length penalty, float32; 0 means no penalty.
         extra_length: maximum number of tokens that an output has more than its source, int32.
         n: outputs returned per sentence, at most `beam_size`; int32.
+        score_terms: settings of the score's terms, by name in `TERMS`, float32; a term that is left out adds
+            no op.
     """
 
     beam_size: Any
-    alpha: Any
     extra_length: Any
-    n: Any = 1
+    n: Any
+    score_terms: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, options: DecodeHParams, n: int = 1) -> SearchSettings:
+        """Returns the settings of a search for n outputs."""
+        return cls(options.beam_size, options.extra_length, n, options.score_terms)
+
+
+def max_output_length(source: int, prefix: int, extra_length: int, max_length_ratio: float) -> int:
+    """Returns the maximum number of tokens of an output, EOS counted, as `SearchGraph.bounds` has it.
+
+    Args:
+        source: tokens of the source, EOS counted.
+        prefix: tokens of the output's beginning.
+        extra_length: see `DecodeHParams`.
+        max_length_ratio: see `DecodeHParams`.
+    """
+    longest = max(source, 1 + prefix) + extra_length
+    if not max_length_ratio:
+        return longest
+    share = math.ceil(np.float32(max_length_ratio) * np.float32(source - 1))  # as `Guards.bounds` rounds
+    return max(min(longest, 1 + share), 1 + prefix)
 
 
 class Draws(NamedTuple):
@@ -100,8 +126,8 @@ class Annotations(NamedTuple):
         log_probs: of each token, float32 [batch, target].
         alternatives: the most probable tokens at each position, int32 [batch, target, k].
         alternative_log_probs: theirs, float32 [batch, target, k].
-        attention: mean weights of the alignment heads, float32 [batch, target, source]; without heads,
-            [batch, 0, 0].
+        attention: mean weights of the alignment heads, float32 [batch, target, source]; a token's row is that
+            of the position where heads that are `shifted` read it. Without heads, [batch, 0, 0].
     """
 
     log_probs: Any
@@ -188,7 +214,7 @@ class Engine(Protocol):
         """
 
     @property
-    def spelling(self) -> Spelling:
+    def spelling(self) -> Any:
         """The spelling of phrases in `Inputs.tables`."""
         raise self.place.refusal("constraints")
 
@@ -196,7 +222,9 @@ class Engine(Protocol):
         """Returns log-probabilities of given outputs, float [batch]; see `SearchGraph.score`."""
         raise self.place.refusal("scores")
 
-    def annotate(self, source_ids: Any, target_ids: Any, heads: AlignmentHeads | None = None) -> Annotations:
+    def annotate(
+        self, source_ids: Any, target_ids: Any, alternatives: int, heads: AlignmentHeads | None
+    ) -> Annotations:
         """Annotates given outputs; see `SearchGraph.annotate`."""
         raise self.place.refusal("annotations")
 

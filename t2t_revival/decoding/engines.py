@@ -17,8 +17,8 @@ from t2t_revival.utils.keras_config import check_usable
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary import Vocabularies
+    from t2t_revival.decoding.addons import Shortlist
     from t2t_revival.decoding.alignment_heads import AlignmentHeads
-    from t2t_revival.decoding.translations import Translations
     from t2t_revival.model import Transformer
 
 Model: TypeAlias = "Transformer | CTranslate2Model"
@@ -48,7 +48,7 @@ def open_model(
     options: DecodeHParams,
     config: EngineConfig,
     on_note: OnNote,
-    translations: Translations | None,
+    translations: Shortlist | None,
     alignment_heads: AlignmentHeads | None,
 ) -> Model:
     """Loads the model of a checkpoint, for `open_engine`; see `Translator.load`.

@@ -12,12 +12,14 @@ Only `keras.ops`: the search is bound to no backend. Without a compiler around i
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keras import ops, tree
 
 from t2t_revival.data.vocabulary.text_encoder import EOS, PAD
-from t2t_revival.decoding.hypothesis_scores import best_score, score
+from t2t_revival.decoding.engine import SearchSettings
+from t2t_revival.decoding.hypothesis_scores import score
 from t2t_revival.decoding.model_precision import InModelPrecision
 from t2t_revival.model.attention import FixedCache
 from t2t_revival.model.outputs import DecoderState
@@ -28,38 +30,22 @@ if TYPE_CHECKING:
 NEG_INF = float("-inf")  # log-probability of a hypothesis that does not exist
 
 
-class Settings(NamedTuple):
-    """Settings of a search.
-
-    Attributes:
-        beam_size: hypotheses kept per sentence, int, of which a program is made; 1 is greedy decoding.
-        n: outputs returned per sentence, int, likewise; at most `beam_size`.
-        early_stopping: see `is_done`; bool, likewise.
-        alpha: exponent of the length penalty, float or float32 scalar.
-        extra_length: maximum number of tokens that an output has more than its source, int or int32 scalar.
-        banned: a token that no output has, int; PAD for none.
-    """
-
-    beam_size: int
-    n: int
-    early_stopping: bool
-    alpha: Any
-    extra_length: Any
-    banned: int = PAD
-
-
 class Sentences(NamedTuple):
     """All that is the same at each position.
 
     Attributes:
         max_lengths: maximum number of tokens of each output, int32 [batch, 1]; 0 without a source.
-        settings: of the search.
+        settings: of the search; see `search`.
         state: of the model before the first position, with all that it needs of the source.
+        early_stopping: see `is_done`.
+        banned: see `search`.
     """
 
     max_lengths: Any
-    settings: Settings
+    settings: SearchSettings
     state: DecoderState
+    early_stopping: bool
+    banned: int
 
 
 class FixedBeams(NamedTuple):
@@ -70,7 +56,7 @@ class FixedBeams(NamedTuple):
         alive_seq: tokens, int32 [batch, beams, positions], padded with 0.
         alive_log_probs: float32 [batch, beams].
         finished_seq: tokens, int32 [batch, n, positions], padded with 0.
-        finished_scores: log-probability / length penalty, float32 [batch, n].
+        finished_scores: float32 [batch, n].
         self_bias: see `DecoderState`.
         self_caches: see `DecoderState`.
         words_emitted: see `DecoderState`.
@@ -95,28 +81,35 @@ class TopK(NamedTuple):
     parents: Any
 
 
-def search(model: Transformer, source_ids: Any, settings: Settings, positions: int) -> tuple[Any, Any, Any]:
+def search(
+    model: Transformer, source_ids: Any, settings: SearchSettings, early_stopping: bool, banned: int
+) -> tuple[Any, Any, Any]:
     """Searches for the best outputs of each sentence.
 
     Args:
         model: the model, or an `Ensemble`.
         source_ids: int32 [batch, source]; each ends with EOS and is padded with 0. A row of padding only has
             no outputs.
-        settings: of the search.
-        positions: maximum length of any output, at least source + extra_length.
+        settings: of the search. Only settings of the score may be tensors.
+        early_stopping: see `is_done`.
+        banned: a token that no output has; PAD for none.
 
     Returns:
-        Ids, int32 [batch, n, positions], and scores, float32 [batch, n], as `SearchGraph.search` returns
-        them; and the length from which on all ids are 0, int32 scalar.
+        Ids, int32 [batch, n, source + extra_length], and scores, float32 [batch, n], as `SearchGraph.search`
+        returns them; and the length from which on all ids are 0, int32 scalar.
     """
-    return InModelPrecision(model, lambda ids: _search(model, ids, settings, positions))(source_ids)
+    decode = partial(_search, model, settings, early_stopping, banned)
+    return InModelPrecision(model, decode)(source_ids)
 
 
-def _search(model: Transformer, source_ids: Any, settings: Settings, positions: int) -> tuple[Any, Any, Any]:
+def _search(
+    model: Transformer, settings: SearchSettings, early_stopping: bool, banned: int, source_ids: Any
+) -> tuple[Any, Any, Any]:
+    positions = source_ids.shape[1] + settings.extra_length  # of the longest output
     lengths = ops.sum(ops.cast(ops.not_equal(source_ids, PAD), "int32"), axis=1, keepdims=True)
     max_lengths = ops.where(lengths > 0, lengths + settings.extra_length, 0)  # [batch, 1]
     state = model.start_decoding(source_ids, settings.beam_size, positions)
-    sentences = Sentences(max_lengths, settings, state)
+    sentences = Sentences(max_lengths, settings, state, early_stopping, banned)
 
     def step(beams: FixedBeams) -> tuple[FixedBeams]:
         last = ops.take(beams.alive_seq, ops.maximum(beams.length - 1, 0), axis=2)  # [batch, beams]
@@ -135,7 +128,7 @@ def _search(model: Transformer, source_ids: Any, settings: Settings, positions: 
 
 def initial_beams(sentences: Sentences, positions: int) -> FixedBeams:
     """Returns one empty hypothesis per sentence, and none where the maximum length is 0."""
-    (beam_size, n, *_), state = sentences.settings, sentences.state
+    (beam_size, _, n, _), state = sentences.settings, sentences.state
     batch = ops.shape(sentences.max_lengths)[0]
     first = ops.arange(beam_size) < 1
     return FixedBeams(
@@ -157,7 +150,7 @@ def is_active(beams: FixedBeams) -> Any:
 
 def grow(beams: FixedBeams, logits: Any, sentences: Sentences) -> FixedBeams:
     """Extends the hypotheses of all sentences by a position; see `beam_search.grow`."""
-    topk = grow_topk(beams, logits, sentences.settings.beam_size, sentences.settings.banned)
+    topk = grow_topk(beams, logits, sentences.settings.beam_size, sentences.banned)
     alive_seq, alive_log_probs, parents = grow_alive(topk, sentences.settings.beam_size)
     finished_seq, finished_scores = grow_finished(beams, topk, sentences)
     length = beams.length + 1
@@ -207,7 +200,7 @@ def grow_finished(beams: FixedBeams, topk: TopK, sentences: Sentences) -> tuple[
     has_finished = ops.logical_or(newly_finished, beams.finished_scores[:, :1] > NEG_INF)
     cut = ops.logical_and(length >= sentences.max_lengths, ops.logical_not(has_finished))
     counts = ops.logical_and(ops.logical_or(topk.finished, cut), exists)
-    scores = ops.where(counts, score(topk.log_probs, length, sentences.settings), NEG_INF)
+    scores = ops.where(counts, score(topk.log_probs, length, sentences.settings.score_terms), NEG_INF)
     all_scores = ops.concatenate([beams.finished_scores, scores], axis=1)
     scores, best = ops.top_k(all_scores, sentences.settings.n)
     return gather(ops.concatenate([beams.finished_seq, topk.seq], axis=1), best), scores
@@ -215,9 +208,9 @@ def grow_finished(beams: FixedBeams, topk: TopK, sentences: Sentences) -> tuple[
 
 def is_done(alive_log_probs: Any, finished_scores: Any, length: Any, sentences: Sentences) -> Any:
     """Returns which sentences need no further position, bool [batch, 1]; see `beam_search.is_done`."""
-    settings, max_lengths = sentences.settings, sentences.max_lengths
-    best = best_score(alive_log_probs[:, :1], length, max_lengths, settings, settings.early_stopping)
-    return ops.logical_or(length >= max_lengths, best <= finished_scores[:, -1:])
+    longest = None if sentences.early_stopping else sentences.max_lengths
+    best_possible = score(alive_log_probs[:, :1], length + 1, sentences.settings.score_terms, longest)
+    return ops.logical_or(length >= sentences.max_lengths, best_possible <= finished_scores[:, -1:])
 
 
 def select_parents(beams: FixedBeams, parents: Any) -> FixedBeams:

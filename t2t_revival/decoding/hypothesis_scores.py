@@ -1,51 +1,66 @@
 """The score by which all searches rank hypotheses, and the best one that a hypothesis can still reach.
 
-A new term of the score is a field of the settings and a term of `score`; `best_score` must stay a bound of
-it, or searches stop too early.
-
-Reference: Wu et al., 2016, "Google's Neural Machine Translation System", section 7, equation (14).
+A new term of the score is a function here, a row of `TERMS`, and a field of `DecodeHParams`.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
 
-from keras import ops
+
+class Term(NamedTuple):
+    """A term of the score, with its setting. Where that is 0, there is no such term.
+
+    Attributes:
+        name: of the setting, a float of `DecodeHParams`.
+        minimum: of the setting.
+        maximum: of the setting.
+        apply: called with the score by the terms before it, the number of tokens, EOS included, and the
+            setting; returns the new score. Arguments are numbers, or float32 tensors that broadcast. It grows
+            with the score. Where the setting is positive, more tokens must not make it smaller, and where it
+            is negative, not larger: the rule by which a search stops relies on both.
+    """
+
+    name: str
+    minimum: float
+    maximum: float
+    apply: Callable[[Any, Any, Any], Any]
 
 
-def score(log_probs: Any, length: Any, settings: Any) -> Any:
-    """Returns the scores of hypotheses: log-probability / length penalty.
+def length_penalty(log_prob: Any, length: Any, alpha: Any) -> Any:
+    """Returns log-probability / length penalty, which is ((5 + length) / 6)^alpha.
+
+    Reference: Wu et al., 2016, "Google's Neural Machine Translation System", section 7, equation (14).
+    """
+    return log_prob / ((5.0 + length) / 6.0) ** alpha
+
+
+ALPHA, MAX_ALPHA = "alpha", 10  # with more, a length penalty may overflow float32
+TERMS = (Term(ALPHA, -MAX_ALPHA, MAX_ALPHA, length_penalty),)  # in the order in which they are applied
+
+
+def score(log_probs: Any, length: Any, score_terms: Mapping[str, Any], longest: Any = None) -> Any:
+    """Returns the scores of hypotheses.
+
+    With `longest`, they are the best ones that alive hypotheses can still reach. A log-probability only falls
+    from here on. By each term, today's is therefore best at the maximum length where the setting is positive,
+    and at the next position where it is negative.
 
     Args:
         log_probs: float32 [batch, hypotheses].
         length: tokens of the hypotheses, EOS included; an integer tensor that broadcasts with `log_probs`.
-        settings: of the search; has `alpha`, the exponent of the length penalty.
+        score_terms: see `SearchSettings`.
+        longest: maximum number of tokens of each output, int32 [batch, 1]; `length` is then that of the next
+            position.
     """
-    return log_probs / length_penalty(length, settings.alpha)
+    from keras import ops
 
-
-def best_score(
-    log_probs: Any, length: Any, max_lengths: Any, settings: Any, early_stopping: bool = False
-) -> Any:
-    """Returns the best scores that alive hypotheses can still reach.
-
-    A log-probability only falls from here on. The best score that an alive hypothesis can still reach is
-    therefore today's log-probability / the largest penalty to come: that of the maximum length where alpha
-    is positive, else that of the next position.
-
-    Args:
-        log_probs: float32 [batch, hypotheses].
-        length: tokens of the hypotheses, int32 scalar.
-        max_lengths: maximum number of tokens of each output, int32 [batch, 1].
-        settings: see `score`.
-        early_stopping: returns the scores of hypotheses that end at the next position, which is no bound.
-    """
-    longest = length + 1
-    if not early_stopping:
-        longest = ops.where(settings.alpha >= 0, max_lengths, longest)  # [batch, 1]
-    return score(log_probs, longest, settings)
-
-
-def length_penalty(length: Any, alpha: Any) -> Any:
-    """((5 + length) / 6)^alpha; `length` counts tokens, EOS included."""
-    return ops.power((5.0 + ops.cast(length, "float32")) / 6.0, alpha)
+    scores = log_probs
+    for term in TERMS:
+        if term.name not in score_terms:
+            continue
+        setting = score_terms[term.name]
+        tokens = length if longest is None else ops.where(setting >= 0, longest, length)
+        scores = term.apply(scores, ops.cast(tokens, "float32"), setting)
+    return scores

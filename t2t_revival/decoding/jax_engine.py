@@ -11,8 +11,8 @@ from t2t_revival.checkpoints.directory import Checkpoint, restore_weights
 from t2t_revival.data.buckets import fixed_width
 from t2t_revival.data.vocabulary.text_encoder import PAD
 from t2t_revival.decoding.capabilities import JAX, check_held
-from t2t_revival.decoding.engine import Engine, EngineConfig, Inputs
-from t2t_revival.decoding.fixed_shape_search import Settings, search
+from t2t_revival.decoding.engine import Engine, EngineConfig, Inputs, SearchSettings
+from t2t_revival.decoding.fixed_shape_search import search
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.utils.jax_program import JaxProgram
 
@@ -31,7 +31,7 @@ class JaxEngine(Engine):
     """Decodes with JAX as `SearchGraph` does, in programs of few shapes: beam search and greedy decoding.
 
     Sources are padded to powers of two, and batches to as many rows as a batch's tokens hold, or to few:
-    there are two programs for each width, and for each beam_size, n and extra_length. Outputs are not
+    there are two programs for each width, and for each beam_size, extra_length and n. Outputs are not
     constrained to trees, as TensorFlow's are: a parser's problem repairs malformed ones.
 
     Args:
@@ -60,10 +60,10 @@ class JaxEngine(Engine):
         early_stopping, banned = options.early_stopping, vocabulary.banned
 
         def run(
-            source_ids: Any, alpha: Any, extra_length: int, beam_size: int, n: int
+            source_ids: Any, score_terms: dict[str, Any], beam_size: int, extra_length: int, n: int
         ) -> tuple[Any, Any, Any]:
-            settings = Settings(beam_size, n, early_stopping, alpha, extra_length, banned)
-            return search(model, source_ids, settings, source_ids.shape[1] + extra_length)
+            settings = SearchSettings(beam_size, extra_length, n, score_terms)
+            return search(model, source_ids, settings, early_stopping, banned)
 
         self.program = JaxProgram(model, run, num_arrays=2)
 
@@ -75,7 +75,7 @@ class JaxEngine(Engine):
         restore_weights(self._model, checkpoint.path)
 
     def search(self, inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:
-        beam_size, alpha, extra_length, n = inputs.settings
+        beam_size, extra_length, n, score_terms = inputs.settings
         sources = np.asarray(inputs.ids, np.int32)
         lengths = (sources != PAD).sum(axis=1)
         found = [(np.zeros((0, n, 0), np.int32), np.zeros((0, n), np.float32))]
@@ -87,7 +87,7 @@ class JaxEngine(Engine):
             rows = min(FEW_ROWS, most_rows) if len(part) <= FEW_ROWS else most_rows
             padded = np.full((rows, width), PAD, np.int32)
             padded[: len(part), : part.shape[1]] = part
-            ids, scores, length = self.program(padded, np.float32(alpha), extra_length, beam_size, n)
+            ids, scores, length = self.program(padded, score_terms, beam_size, extra_length, n)
             found.append((ids[: len(part), :, :length], scores[: len(part)]))
             first += len(part)
         longest = max(ids.shape[2] for ids, _ in found)

@@ -13,13 +13,12 @@ from t2t_revival.checkpoints.directory import Checkpoint, OnDamaged
 from t2t_revival.checkpoints.file import CheckpointNotFoundError, trained_on
 from t2t_revival.checkpoints.selection import select_checkpoint, taking_next
 from t2t_revival.decoding import engines
+from t2t_revival.decoding.addons import HeadChoice, Shortlist, addon
 from t2t_revival.decoding.alignment_heads import AlignmentHeads
 from t2t_revival.decoding.engine import EngineConfig
-from t2t_revival.decoding.head_choice import HeadChoice
 from t2t_revival.decoding.notes import OnNote
 from t2t_revival.decoding.options import CTRANSLATE2, PHARAOH, TENSORFLOW, DecodeHParams
 from t2t_revival.decoding.preprocessor import find_problem
-from t2t_revival.decoding.translations import Translations, data_warning
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.utils import keras_config, native_log
 from t2t_revival.utils.forks import start_computing
@@ -43,7 +42,7 @@ class LoadedModel(NamedTuple):
     model: engines.Model
     options: DecodeHParams
     problem: Problem | None
-    translations: Translations | None
+    translations: Shortlist | None
     heads: AlignmentHeads | None
     checkpoint: Checkpoint
 
@@ -66,12 +65,14 @@ def load(
             warnings.warn(warning, stacklevel=3)
     hparams, vocabularies = folder.hparams, folder.vocabularies
     engines.check_options(options, hparams, config)
-    translations = Translations.load(folder.path, vocabularies.fingerprint) if options.has_shortlist else None
+    translations = None
+    if options.has_shortlist:
+        translations = addon("shortlist").load(folder.path, vocabularies.fingerprint)
     problem = find_problem(folder.run.problem, options)
     heads, choice = None, None
     if options.aligns:
         heads = AlignmentHeads.find(folder.path, hparams)
-        choice = None if heads else HeadChoice.plan(folder, problem, data_dir)
+        choice = None if heads else addon("align_heads").plan(folder, problem, data_dir)
     if choice and config.name == CTRANSLATE2:
         with native_log.quiet():
             keras_config.import_keras()
@@ -91,7 +92,7 @@ def load(
     model, selected = taking_next(read, checkpoint, on_damaged)
     if translations:
         with suppress(CheckpointNotFoundError):  # replaced after it was loaded
-            if note := data_warning(translations, folder.path, trained_on(selected.path)):
+            if note := translations.data_warning(folder.path, trained_on(selected.path)):
                 on_note(note)
     if choice:
         heads = choose(model, options, problem, choice)

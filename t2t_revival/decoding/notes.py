@@ -6,14 +6,14 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from t2t_revival.decoding.lexical_constraints import LineConstraints
+    from t2t_revival.decoding.addons import Constraints
     from t2t_revival.decoding.outputs import Translation
 
 OnNote = Callable[[str], None]
 UNCHECKED = "nobody checks that terms translate their words of the source: "
 NO_HEADS = "the model has no alignment heads; t2t-align --choose_heads chooses some"
 OF_ENSEMBLE = "an ensemble has no word alignment"
-OF_EXPORT = "exported models do not; t2t-decoder does"
+OF_EXPORT = "the model was exported without alignment heads; t2t-align --choose_heads chooses some"
 NO_WORDS = "scripts without spaces have no words to align"
 
 
@@ -44,7 +44,7 @@ def note_unaligned(line: str, output: Translation, on_note: OnNote) -> None:
         on_note(f"warning: {line}: {phrase!r} is in the output, but seems not to translate {source!r}")
 
 
-def unchecked(constraints: Iterable[LineConstraints | None], why: str) -> str:
+def unchecked(constraints: Iterable[Constraints | None], why: str) -> str:
     """Describes for people that terms of lines are not checked; empty if all are, or there are none.
 
     Args:

@@ -10,21 +10,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from t2t_revival.decoding import capabilities
-from t2t_revival.decoding.markup.patterns import KINDS
+from t2t_revival.decoding.hypothesis_scores import TERMS
 from t2t_revival.errors import T2TError, did_you_mean
 from t2t_revival.hparams.hparams import parse_overrides, type_faults
 
 if TYPE_CHECKING:
     from t2t_revival.problems.problem import Problem
 
-MAX_ALPHA = 10  # with more, a length penalty may overflow float32
 TEMPERATURES = (0.001, 1000.0)  # between these, logits stay finite
-MAX_ALTERNATIVES = 100
+MAX_CANDIDATES = MAX_ALTERNATIVES = 100
 BOUNDS = (  # minimum and maximum of what is not the default
     ("beam_size", 1, 100),
     ("extra_length", 0, 10_000),  # far beyond, there is not enough memory
     ("batch_size", 1, math.inf),
-    ("alpha", -MAX_ALPHA, MAX_ALPHA),
+    *((term.name, term.minimum, term.maximum) for term in TERMS),
     ("sampling_temp", *TEMPERATURES),
     ("sampling_keep_top_k", 1, math.inf),
     ("random_seed", 0, math.inf),
@@ -33,7 +32,7 @@ BOUNDS = (  # minimum and maximum of what is not the default
     ("min_length_ratio", 0, 10),
     ("max_length_ratio", 0, 1000),
     ("coverage_penalty", 0, 100),
-    ("candidates", 2, 100),
+    ("candidates", 2, MAX_CANDIDATES),
     ("alternatives", 0, MAX_ALTERNATIVES),
 )
 MIN_EXTRA_LENGTH_OF_TREE = 2  # (TOP XX )TOP EOS has two tokens more than a word and EOS
@@ -47,11 +46,14 @@ PRECISIONS = FLOAT32, BFLOAT16, INT8 = "float32", "bfloat16", "int8"
 MIXED_BFLOAT16 = "mixed_bfloat16"  # of an export whose weights are int8
 MEANS = PROBABILITIES, LOGARITHMS = "probabilities", "logarithms"  # of an ensemble
 UTILITIES = CHRF, BLEU = "chrf", "bleu"  # of minimum Bayes risk
+NUMBERS = "+numbers"
+HTML, PLACEHOLDERS = "html", "placeholders"
+MARKUP = tuple(kind + numbers for kind in (HTML, PLACEHOLDERS) for numbers in ("", NUMBERS))
 PHARAOH = "pharaoh"  # format of alignments
 CHOICES = {  # values beside the default
     "sampling_method": ("argmax", "random"),
     "mbr": UTILITIES,
-    "markup": KINDS,
+    "markup": MARKUP,
     "alignments": (PHARAOH,),
     "shortlist": (OFF, ON),
 }
@@ -152,6 +154,12 @@ class DecodeHParams:
     def guards(self) -> dict[str, Any]:
         """The settings against repeated, too short and too long outputs that are not off, by name."""
         return {name: getattr(self, name) for name in capabilities.GUARDS & self.asked().keys()}
+
+    @property
+    def score_terms(self) -> dict[str, float]:
+        """The settings of the terms that the score has, by name; see `hypothesis_scores.TERMS`."""
+        settings = {term.name: float(getattr(self, term.name)) for term in TERMS}
+        return {name: value for name, value in settings.items() if value}
 
     @property
     def details(self) -> bool:

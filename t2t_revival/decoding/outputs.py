@@ -5,12 +5,29 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from t2t_revival.decoding.details import Details
 
+MISSING = -math.inf  # score of an output that does not exist
 MAX_EXPONENT = 700.0  # exp of more overflows
 Draw = Callable[[str], str]
+
+
+class Candidate(NamedTuple):
+    """An output as a search finds it.
+
+    Attributes:
+        text: not yet postprocessed.
+        score: log-probability / length penalty; `MISSING` for an output that does not exist.
+        ids: its tokens, EOS included unless it was cut; empty where they are not known.
+        truncated: whether its input was cut.
+    """
+
+    text: str
+    score: float
+    ids: Sequence[int] = ()
+    truncated: bool = False
 
 
 @dataclass(frozen=True)

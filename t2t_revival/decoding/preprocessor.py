@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -24,13 +24,18 @@ LINE_ENDS = str.maketrans("\n\r", "  ")
 
 @dataclass(frozen=True)
 class Truncation:
-    """An input that was too long: line `number` (from 1) has `tokens`, of which `kept` are decoded."""
+    """An input that was too long: line `number` (from 1) has `tokens`, of which `kept` are decoded.
+
+    Both are 0 where an exported model only tells that it is.
+    """
 
     number: int
-    tokens: int
-    kept: int
+    tokens: int = 0
+    kept: int = 0
 
     def __str__(self) -> str:
+        if not self.tokens:
+            return f"line {self.number}: longer than the model's inputs: the end is not translated"
         cut = f"truncated to the first {self.kept} (hparams: max_length)"
         return f"line {self.number}: {self.tokens} tokens, {cut}"
 
@@ -56,34 +61,19 @@ class Preprocessor:
     max_length: int
     first_line: int = 1
 
-    def inputs(self, lines: Iterable[str], preprocessed: bool) -> list[str]:
-        """Returns the model's input for each line; `preprocessed` ones are that already, with their tags.
-
-        Raises:
-            T2TError: a tag is asked for before preprocessed lines.
-            LineError: a line lacks a tag that it needs.
-        """
-        if preprocessed and self.options.tag:
-            raise T2TError(
-                f"decode_hparams: tag={self.options.tag} is for lines of your own: leave it out, for these "
-                "have the tags of their corpora"
-            )
-        texts = [line.translate(LINE_ENDS) for line in lines]
-        return texts if preprocessed else self.preprocess(texts)
-
-    def preprocess(self, texts: list[str]) -> list[str]:
+    def preprocess(self, texts: Sequence[str]) -> list[str]:
         """Returns the model's input for each text; raises LineError where one lacks a tag that it needs."""
-        texts = tagged(texts, self.options.tag)
-        if self.problem is None:
-            return texts
-        if self.problem.lines_have_tags:
-            self._check_tags(texts)
-        return [self.problem.preprocess(text, self.options.tokenized) for text in texts]
+        inputs = model_inputs(texts, self.problem, self.options)
+        self.check_tags(inputs)
+        return inputs
 
-    def _check_tags(self, texts: list[str]) -> None:
+    def check_tags(self, inputs: Sequence[str]) -> None:
+        """Raises LineError where one of the model's inputs lacks a tag that it needs."""
+        if not (self.problem and self.problem.lines_have_tags):
+            return
         known = self.vocabularies.inputs.tags
         listed = ", ".join(known)
-        for number, text in enumerate(texts, start=self.first_line):
+        for number, text in enumerate(inputs, start=self.first_line):
             if not is_blank(text) and text.partition(" ")[0] not in known:
                 raise LineError(
                     number,
@@ -117,25 +107,10 @@ class Preprocessor:
                 raise LineError(number, str(error)) from error
         return [[*ids, EOS] for ids in self._encode_outputs(texts)]
 
-    def prefixes(self, inputs: list[str], prefixes: Sequence[str] | None) -> list[list[int]] | None:
-        """Returns the ids of prefixes, without EOS; `None` where all are empty.
-
-        Args:
-            inputs: preprocessed inputs.
-            prefixes: one for each input; "" forces nothing.
-
-        Raises:
-            T2TError: there are more or fewer prefixes than inputs; a prefix has no input, is too long, or is
-                no valid Unicode.
-        """
-        if prefixes is None or not any(prefixes):
+    def prefixes(self, prefixes: Sequence[str] | None) -> list[list[int]] | None:
+        """Returns the ids of prefixes, without EOS; raises LineError if one is too long."""
+        if prefixes is None:
             return None
-        if len(prefixes) != len(inputs):
-            raise T2TError(f"{len(prefixes)} prefixes for {len(inputs)} lines: give one for each")
-        pairs = zip(inputs, prefixes, strict=True)
-        for number, (text, prefix) in enumerate(pairs, start=self.first_line):
-            if prefix and is_blank(text):
-                raise LineError(number, "a prefix without a source")
         return self._encode_outputs([prefix.translate(LINE_ENDS) for prefix in prefixes])
 
     def encode(self, texts: Sequence[str], vocabulary: TextEncoder) -> list[list[int]]:
@@ -144,16 +119,8 @@ class Preprocessor:
         Raises:
             LineError: a text is no valid Unicode.
         """
-        self.check_unicode(texts)
+        check_unicode(texts, self.first_line)
         return [list(ids) for ids in vocabulary.encode_batch(texts)]
-
-    def check_unicode(self, texts: Sequence[str]) -> None:
-        """Raises LineError for a text that is no valid Unicode."""
-        for number, text in enumerate(texts, start=self.first_line):
-            try:
-                text.encode()
-            except UnicodeEncodeError as error:
-                raise LineError(number, "not valid Unicode: it has a lone surrogate") from error
 
     def _encode_outputs(self, texts: list[str]) -> list[list[int]]:
         """Returns the ids, without EOS, of outputs or their prefixes."""
@@ -167,6 +134,47 @@ class Preprocessor:
                     f"{max_tokens}: give a larger extra_length in --decode_hparams",
                 )
         return rows
+
+
+def model_inputs(
+    texts: Sequence[str], problem: Problem | None, options: DecodeHParams, preprocessed: bool = False
+) -> list[str]:
+    """Returns the model's input for each text; `preprocessed` ones are that already, with their tags.
+
+    Raises:
+        T2TError: a tag is asked for before preprocessed lines.
+    """
+    if preprocessed and options.tag:
+        raise T2TError(
+            f"decode_hparams: tag={options.tag} is for lines of your own: leave it out, for these have the "
+            "tags of their corpora"
+        )
+    if preprocessed:
+        return [*texts]
+    inputs = tagged(texts, options.tag)
+    return [problem.preprocess(text, options.tokenized) for text in inputs] if problem else inputs
+
+
+def check_prefixes(prefixes: Sequence[str], texts: Sequence[str], first_line: int) -> None:
+    """Checks the beginnings of outputs, one for each of the model's inputs; "" forces nothing.
+
+    Raises:
+        T2TError: there are more or fewer, or a prefix has no input.
+    """
+    if len(prefixes) != len(texts):
+        raise T2TError(f"{len(prefixes)} prefixes for {len(texts)} lines: give one for each")
+    for number, (text, prefix) in enumerate(zip(texts, prefixes, strict=True), start=first_line):
+        if prefix and is_blank(text):
+            raise LineError(number, "a prefix without a source")
+
+
+def check_unicode(texts: Sequence[str], first_line: int) -> None:
+    """Raises LineError for a text that is no valid Unicode."""
+    for number, text in enumerate(texts, start=first_line):
+        try:
+            text.encode()
+        except UnicodeEncodeError as error:
+            raise LineError(number, "not valid Unicode: it has a lone surrogate") from error
 
 
 def pad(rows: Sequence[Sequence[int]]) -> np.ndarray:

@@ -7,12 +7,11 @@ import json
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, astuple
 from typing import TYPE_CHECKING, Any
 
+from t2t_revival.decoding.addons import addon
 from t2t_revival.decoding.batching import DecodingProgress, OnProgress
 from t2t_revival.decoding.json_outputs import json_line, links_of, score_line
-from t2t_revival.decoding.markup.plain import describe_faults
 from t2t_revival.decoding.notes import (
     OnNote,
     ignore_note,
@@ -26,7 +25,8 @@ from t2t_revival.decoding.part_file import OutputStream
 from t2t_revival.errors import LineError, T2TError
 
 if TYPE_CHECKING:
-    from t2t_revival.decoding.lexical_constraints import LineConstraints
+    from t2t_revival.decoding.addons import Constraints
+    from t2t_revival.decoding.pipeline import LineTranslator
     from t2t_revival.decoding.preprocessor import Truncation
     from t2t_revival.decoding.translator import Translator
 
@@ -34,7 +34,7 @@ NOT_FINITE = "the model's weights contain NaN or infinity: use an earlier checkp
 
 
 def translate_lines(
-    translator: Translator,
+    translator: LineTranslator,
     lines: Sequence[str],
     name: str,
     output: OutputStream,
@@ -42,7 +42,7 @@ def translate_lines(
     draw: Draw | None = None,
     preprocessed: bool = False,
     prefixes: list[str] | None = None,
-    constraints: Sequence[LineConstraints | None] | None = None,
+    constraints: Sequence[Constraints | None] | None = None,
     first_line: int = 1,
     nearest_to: Sequence[str] | None = None,
     on_progress: OnProgress | None = None,
@@ -53,7 +53,7 @@ def translate_lines(
     """Translates lines into an output, all but those that an interrupted run has left there.
 
     Args:
-        translator: loaded from a checkpoint.
+        translator: of any model.
         lines: the texts.
         name: their file, for warnings and errors.
         output: receives the outputs of each line.
@@ -78,9 +78,10 @@ def translate_lines(
         if as_json:
             return json_line(outputs, options)
         of_blank_line = len(outputs) == 1 and outputs[0].score == 0
-        columns = 1 if of_blank_line else options.outputs
+        columns = 1 if of_blank_line else translator.num_columns
+        beams = options.return_beams or columns > 1
         links = links_of if options.alignments else None
-        return format_outputs(outputs, options.return_beams, options.write_beam_scores, draw, columns, links)
+        return format_outputs(outputs, beams, options.write_beam_scores, draw, columns, links)
 
     def on_truncation(cut: Truncation) -> None:
         if warn_of_truncation:
@@ -88,14 +89,12 @@ def translate_lines(
 
     inputs: list[Any] = [lines, prefixes, preprocessed, first_line, *([nearest_to] if nearest_to else [])]
     if constraints and any(constraints):
-        inputs.append([astuple(one) if one else None for one in constraints])
-        if any(one.terms for one in constraints if one) and translator.term_heads:
-            inputs.append(asdict(translator.term_heads))
-    origin = origin_of(
-        translator, "translations" + ", json" * as_json + ", drawn" * (draw is not None), inputs
-    )
+        inputs.append([repr(one) if one else None for one in constraints])
+    has_terms = any(one.terms for one in constraints or () if one)
+    kind = "translations" + ", json" * as_json + ", drawn" * (draw is not None)
+    origin = origin_of(translator, kind, inputs, has_terms)
     done = len(output.start(origin, len(lines), resumable=draw is None))
-    for note in describe_faults(lines, options.markup, first_line) if options.markup else []:
+    for note in addon("markup_faults")(lines, options.markup, first_line) if options.markup else []:
         on_note(f"warning: {name}, {note}")
     if on_progress:
         on_progress(DecodingProgress(done, len(lines), 0.0))
@@ -181,37 +180,9 @@ def naming(name: str) -> Iterator[None]:
         raise T2TError(f"{name}, {error}") from error
 
 
-def split_at_tab(line: str, name: str, number: int, required: bool = False) -> tuple[str, str]:
-    """Splits a line, without its line end, into source and target, or the target's beginning.
-
-    Unless a tab is `required`, the target is empty without one. Errors name the file and the line's number.
-
-    Raises:
-        T2TError: there are several tabs, or none where one is required.
-    """
-    tabs = line.count("\t")
-    if tabs > 1 or tabs < required:
-        raise T2TError(f"{name}, line {number}: {tabs or 'no'} tabs instead of one between source and target")
-    source, _, target = line.partition("\t")
-    return source, target
-
-
-def origin_of(translator: Translator, kind: str, lines: Any) -> dict[str, Any]:
-    """Returns everything that outputs depend on, by names for people."""
-    checkpoint = translator.checkpoint
-    assert checkpoint is not None
-    return {
-        "output": kind,
-        "input": digest(lines),
-        "checkpoint": ", ".join(one.name for one in (checkpoint, *translator.more_checkpoints)),
-        "problem": translator.problem and translator.problem.name,
-        "engine": translator.engine,
-        "max_length": translator.max_length,
-        "batches side by side": translator.num_parallel_batches,
-        "alignment heads": translator.detailer.heads and asdict(translator.detailer.heads),
-        "translations of the shortlist": translator.translations and translator.translations.digest,
-        **asdict(translator.options),
-    }
+def origin_of(translator: LineTranslator, kind: str, lines: Any, has_terms: bool = False) -> dict[str, Any]:
+    """Returns everything that outputs of some lines depend on, by names for people."""
+    return {"output": kind, "input": digest(lines), **translator.origin(has_terms)}
 
 
 def digest(lines: Any) -> str:

@@ -52,8 +52,10 @@ class RightToLeftEngine(Engine):
     def attend(self, source_ids: Any, target_ids: Any) -> Any:
         return self._engine.attend(source_ids, reverse(target_ids))
 
-    def annotate(self, source_ids: Any, target_ids: Any, heads: AlignmentHeads | None = None) -> Annotations:
-        found = self._engine.annotate(source_ids, reverse(target_ids), heads)
+    def annotate(
+        self, source_ids: Any, target_ids: Any, alternatives: int, heads: AlignmentHeads | None
+    ) -> Annotations:
+        found = self._engine.annotate(source_ids, reverse(target_ids), alternatives, heads)
         order = reversed_order(np.asarray(target_ids))  # [batch, target]
         return found._replace(
             log_probs=np.take_along_axis(found.log_probs, order, 1),

@@ -7,13 +7,7 @@ from typing import Any
 import tensorflow as tf
 
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
-from t2t_revival.decoding.beams import (
-    NEG_INF,
-    Beams,
-    Sentences,
-    current_length,
-    select_parents,
-)
+from t2t_revival.decoding.beams import NEG_INF, Beams, Sentences, current_length, select_parents
 from t2t_revival.decoding.constraints import max_output_lengths
 from t2t_revival.decoding.engine import ALL, Draws, Inputs
 from t2t_revival.decoding.hypothesis_scores import score
@@ -69,7 +63,7 @@ def grow_samples(beams: Beams, logits: Any, sentences: Sentences, allowed: Any =
     all_ended = tf.reduce_all(padded | (tokens == EOS), axis=1, keepdims=True)  # [batch, 1]
     now_done = all_ended | (current_length(beams) + 1 >= sentences.max_lengths)
 
-    scores = score(log_probs, tf.math.count_nonzero(seq, axis=2), sentences.settings)
+    scores = score(log_probs, tf.math.count_nonzero(seq, axis=2), sentences.settings.score_terms)
     scores = tf.where(log_probs > NEG_INF, scores, NEG_INF)
     return select_parents(beams, parents)._replace(
         last_ids=tokens,

@@ -12,15 +12,14 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_revival.data.vocabulary.sentencepiece import PAD
+from t2t_revival.decoding.addons import addon
 from t2t_revival.decoding.beam_search import grow, grow_greedy
 from t2t_revival.decoding.beams import NEG_INF, Beams, Results, Sentences, current_length, initial_beams
 from t2t_revival.decoding.constraints import PrefixConstraint, TreeConstraint, max_output_lengths
 from t2t_revival.decoding.decoding_loop import decode_all, drop_hidden_memory
 from t2t_revival.decoding.engine import Annotations, Inputs
 from t2t_revival.decoding.guards import Guards, restrict
-from t2t_revival.decoding.lexical_search import grow_lexical
 from t2t_revival.decoding.model_precision import InModelPrecision
-from t2t_revival.decoding.phrases import Spelling
 from t2t_revival.decoding.sampling import grow_samples
 from t2t_revival.decoding.tf_workarounds import cast_weights, max_or_one, prevent_fusion
 from t2t_revival.errors import T2TError
@@ -82,9 +81,9 @@ class SearchGraph:
         self.variables = [tf.Variable(kernel, trainable=False) for kernel in kernels]
 
     @cached_property
-    def spelling(self) -> Spelling:
+    def spelling(self) -> Any:
         """The spelling of phrases that outputs must or must not have."""
-        return Spelling(self._vocabulary)
+        return addon("spelling")(self._vocabulary)
 
     def search(self, inputs: Inputs) -> Results:
         """Decodes sentences: searches for their best outputs, or draws them.
@@ -95,6 +94,7 @@ class SearchGraph:
             their maximum length, are returned only for a sentence that has none with EOS, and of samples.
             Where there are fewer than n, ids are 0 and the score is -inf.
         """
+        inputs = tf.nest.map_structure(tf.convert_to_tensor, inputs)
         decode = InModelPrecision(self._model, lambda ids: self._decode(inputs._replace(ids=ids)))
         return decode(inputs.ids)
 
@@ -139,18 +139,13 @@ class SearchGraph:
         values, tokens = tf.math.top_k(log_probs, alternatives)
         return Annotations(tf.gather(log_probs, target_ids, batch_dims=2), tokens, values, attention)
 
-    def attend(self, source_ids: Any, target_ids: Any, heads: AlignmentHeads) -> Any:
-        """Returns the `attention` of `annotate` alone, without the scores of the vocabulary."""
-        with self._weights_of_pass():
-            return teacher_forced(self._model, source_ids, target_ids, heads)[1]
-
     def _grow_of(self, inputs: Inputs) -> Grow:
         """Returns what extends hypotheses by a position, as `beam_search.grow` does."""
         if inputs.draws:
             return grow_samples
         if inputs.tables:
             classes = tf.constant(self.spelling.classes)
-            return partial(grow_lexical, classes, early_stopping=self._early_stopping)
+            return partial(addon("grow_with_tables"), classes, early_stopping=self._early_stopping)
         beam_size = tf.get_static_value(inputs.settings.beam_size)
         if np.ndim(beam_size) == 0 and beam_size == 1:
             return grow_greedy
@@ -238,4 +233,7 @@ def teacher_forced(
     hidden, weights = model.decode(target_ids, source_ids, encoded, return_attention_scores=True)
     of_layer = tf.cast(weights[-1], tf.float32)[:, heads.layer - 1]
     chosen = tf.gather(of_layer, [head - 1 for head in heads.heads], axis=1)
-    return model.softmax_embedding(hidden, reverse=True), tf.reduce_mean(chosen, axis=1)
+    attention = tf.where((target_ids != PAD)[:, :, None], tf.reduce_mean(chosen, axis=1), 0.0)
+    if heads.shifted:
+        attention = tf.pad(attention[:, 1:], [[0, 0], [0, 1], [0, 0]])
+    return model.softmax_embedding(hidden, reverse=True), attention

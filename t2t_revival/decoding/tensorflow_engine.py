@@ -10,12 +10,11 @@ import tensorflow as tf
 
 from t2t_revival.checkpoints.directory import Checkpoint, restore_weights
 from t2t_revival.decoding.alignment_heads import AlignmentHeads, all_heads
-from t2t_revival.decoding.beams import Results, search_settings
+from t2t_revival.decoding.beams import Results
 from t2t_revival.decoding.capabilities import TENSORFLOW
 from t2t_revival.decoding.engine import Annotations, Engine, EngineConfig, Inputs
 from t2t_revival.decoding.int8 import Int8Weights
 from t2t_revival.decoding.options import FLOAT32, INT8, DecodeHParams
-from t2t_revival.decoding.phrases import Spelling
 from t2t_revival.decoding.search_graph import SearchGraph
 from t2t_revival.decoding.tf_workarounds import check_result
 from t2t_revival.errors import T2TError
@@ -65,32 +64,35 @@ class TensorFlowEngine(Engine):
 
     def search(self, inputs: Inputs) -> tuple[Any, Any]:
         is_greedy = inputs.settings.beam_size == 1
-        inputs = tf.nest.map_structure(
-            tf.convert_to_tensor,
-            inputs._replace(settings=search_settings(inputs.settings), ids=tf.cast(inputs.ids, tf.int32)),
-        )
+        inputs = inputs._replace(ids=tf.cast(inputs.ids, tf.int32))
+        inputs = tf.nest.map_structure(tf.convert_to_tensor, inputs)
         specs = tf.nest.map_structure(lambda x: tf.TensorSpec([None] * x.shape.rank, x.dtype), inputs)
         search = self._search_greedily if is_greedy else self.graph.search
-        return check_result(self._compile((is_greedy, specs), search, specs)(inputs))
+        key = is_greedy, *inputs.settings.score_terms, *tf.nest.flatten(specs)
+        return check_result(self._compile(key, search, specs)(inputs))
 
     def _search_greedily(self, inputs: Inputs) -> Results:
-        settings = inputs.settings._replace(beam_size=tf.constant(1))  # which is known when the graph is made
+        settings = inputs.settings._replace(beam_size=1)  # which is known when the graph is made
         return self.graph.search(inputs._replace(settings=settings))
 
     @property
-    def spelling(self) -> Spelling:
+    def spelling(self) -> Any:
         return self.graph.spelling
 
     def score(self, source_ids: Any, target_ids: Any) -> Any:
         return self._compile("score", self.graph.score, IDS, IDS)(source_ids, target_ids)
 
-    def annotate(self, source_ids: Any, target_ids: Any, heads: AlignmentHeads | None = None) -> Annotations:
-        annotate = partial(self.graph.annotate, alternatives=self._options.alternatives, heads=heads)
-        annotated = self._compile(("annotate", heads), annotate, IDS, IDS)(source_ids, target_ids)
+    def annotate(
+        self, source_ids: Any, target_ids: Any, alternatives: int, heads: AlignmentHeads | None
+    ) -> Annotations:
+        annotate = partial(self.graph.annotate, alternatives=alternatives, heads=heads)
+        annotated = self._compile((alternatives, heads), annotate, IDS, IDS)(source_ids, target_ids)
         return Annotations(*(x.numpy() for x in annotated))
 
     def attend(self, source_ids: Any, target_ids: Any) -> Any:
-        attend = partial(self.graph.attend, heads=all_heads(self._model.hparams))
+        def attend(source_ids: Any, target_ids: Any) -> Any:  # which leaves the softmax out of the graph
+            return self.graph.annotate(source_ids, target_ids, 0, all_heads(self._model.hparams)).attention
+
         return self._compile("attend", attend, IDS, IDS)(source_ids, target_ids).numpy()
 
     def _compile(self, key: Any, function: Callable[..., Any], *specs: Any) -> Any:

@@ -3,69 +3,56 @@
 from __future__ import annotations
 
 import os
-import warnings
-from bisect import bisect_right
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Container, Iterable, Iterator
+from dataclasses import asdict, replace
 from functools import cached_property, partial
-from itertools import accumulate, chain
-from numbers import Integral
 from pathlib import Path
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from t2t_revival.checkpoints.directory import Checkpoint, OnDamaged
 from t2t_revival.checkpoints.selection import NAMES
+from t2t_revival.data.tags import symbol
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.sentencepiece import EOS, until_eos
 from t2t_revival.data.word_alignment import Link
 from t2t_revival.decoding import capabilities, engines
+from t2t_revival.decoding.addons import HeadChoice, Shortlist, addon
 from t2t_revival.decoding.alignment_heads import AlignmentHeads
-from t2t_revival.decoding.batching import DecodingProgress, OnProgress, Result, map_batches, without
-from t2t_revival.decoding.constrained_lines import constrained_lines
-from t2t_revival.decoding.coverage import CoveragePenalty
-from t2t_revival.decoding.detailer import Detailer, encode_pairs
+from t2t_revival.decoding.batching import OnProgress, Result, map_batches, without
+from t2t_revival.decoding.detailer import Detailer, Hypothesis, encode_pairs
 from t2t_revival.decoding.engine import EngineConfig, Inputs, SearchSettings
 from t2t_revival.decoding.engines import Model
-from t2t_revival.decoding.head_choice import HeadChoice, HeadSearch
-from t2t_revival.decoding.lexical_constraints import constraints_of
-from t2t_revival.decoding.line_decoder import EncodedLines, LineDecoder
 from t2t_revival.decoding.loading import load
-from t2t_revival.decoding.markup.translation import MarkedLine, with_markup
-from t2t_revival.decoding.notes import NO_HEADS, OF_ENSEMBLE, OnNote, ignore_note, unchecked
+from t2t_revival.decoding.local_search import LocalModel, LocalSearch
+from t2t_revival.decoding.notes import NO_HEADS, OF_ENSEMBLE, OnNote, ignore_note
 from t2t_revival.decoding.options import INT8, TENSORFLOW, DecodeHParams
-from t2t_revival.decoding.outputs import Score, Translation
-from t2t_revival.decoding.paragraphs import join_all, split_inputs
-from t2t_revival.decoding.postprocessor import Decoded, Postprocessor
+from t2t_revival.decoding.outputs import Score
+from t2t_revival.decoding.pipeline import LineTranslator, Request, warn_of_truncation
 from t2t_revival.decoding.preprocessor import (
     LINE_ENDS,
     OnTruncation,
     Preprocessor,
-    Truncation,
     check_tag,
-    known_tags,
     pad,
 )
-from t2t_revival.decoding.term_check import TermCheck
-from t2t_revival.decoding.translations import Translations
 from t2t_revival.errors import LineError, T2TError
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.utils.blank import is_blank
 from t2t_revival.utils.files import path_of
 from t2t_revival.utils.forks import check_not_forked
-from t2t_revival.utils.texts import pairs_of, shown, texts_of
+from t2t_revival.utils.texts import pairs_of, texts_of
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary.text_encoder import TextEncoder
-    from t2t_revival.decoding.lexical_constraints import LineConstraints
     from t2t_revival.model import Transformer
     from t2t_revival.problems.problem import Problem
 
 VARIABLE = EngineConfig(constant_weights=False)
 
 
-class Translator:
+class Translator(LineTranslator):
     """A model with its vocabularies: translates lines, one output line for each.
 
     Args:
@@ -106,27 +93,26 @@ class Translator:
         alignment_heads: AlignmentHeads | None = None,
     ) -> None:
         self.vocabulary, self.problem = vocabulary, problem
-        self.vocabularies = Vocabularies(vocabulary, target_vocabulary or vocabulary)
+        self._vocabularies = Vocabularies(vocabulary, target_vocabulary or vocabulary)
         self.options = options or DecodeHParams()
         check_tag(self.options.tag, self.vocabularies, problem)
-        self.max_length = max_length or model.hparams.max_length
+        self._max_length = max_length or model.hparams.max_length
         self.num_parallel_batches = config.parallel
         self.checkpoint: Checkpoint | None = None
         self.more_checkpoints: tuple[Checkpoint, ...] = ()
-        self.translations: Translations | None = None
+        self.translations: Shortlist | None = None
         self.find_heads: Callable[[], AlignmentHeads | None] = lambda: None
-        self._places = [config.place, *capabilities.places_of(model.hparams, problem)]
-        capabilities.check(self.options.asked({"int8": config.precision == INT8}), *self._places)
+        self.places = [config.place, *capabilities.places_of(model.hparams, problem)]
+        capabilities.check(self.options.asked({"int8": config.precision == INT8}), *self.places)
         engine = engines.open_engine(model, self.vocabularies, self.options, config)
         if alignment_heads:
             alignment_heads.check(model.hparams)
         self.engine = engine.description
-        self.detailer = Detailer(engine.annotate, self.vocabularies, alignment_heads)
-        detailer = self.detailer if self.options.details else None
+        targets, alternatives = self.vocabularies.targets, self.options.alternatives
+        self.detailer = Detailer(engine.annotate, self.vocabularies, alignment_heads, alternatives)
         weight = self.options.coverage_penalty
-        coverage = CoveragePenalty(engine.attend, weight) if weight else None
-        own = self.vocabularies.targets, problem, self.options, detailer, coverage
-        self._postprocessor = Postprocessor(*own)
+        coverage = addon("coverage")(engine.attend, weight) if weight else None
+        self._local = LocalModel(engine, targets, coverage, self.detailer, self.map_batches)
         self._engine, self._process = engine, os.getpid()
 
     @classmethod
@@ -178,7 +164,7 @@ class Translator:
             plain = replace(options, alignments="", markup="")
             source, target = folder.vocabularies
             translator = cls(model, source, plain, problem=problem, target_vocabulary=target)
-            return choice.make(translator.head_search, checkpoint not in (None, *NAMES), on_note)
+            return choice.make(translator, checkpoint not in (None, *NAMES), on_note)
 
         loaded = load(folder, checkpoint, decode_hparams, config, on_damaged, on_note, data_dir, choose)
         translator = cls(
@@ -193,6 +179,16 @@ class Translator:
         translator.checkpoint, translator.translations = loaded.checkpoint, loaded.translations
         translator.find_heads = partial(AlignmentHeads.find, folder.path, folder.hparams)
         return translator
+
+    @property
+    def vocabularies(self) -> Vocabularies:
+        """Vocabularies of source and target."""
+        return self._vocabularies
+
+    @property
+    def max_length(self) -> int:
+        """Maximum number of tokens of an input, EOS included; longer ones are cut."""
+        return self._max_length
 
     def load_checkpoint(self, checkpoint: Checkpoint) -> None:
         """Loads the weights of another checkpoint of the same training; not with constant weights.
@@ -209,129 +205,33 @@ class Translator:
         """The model on TensorFlow; with CTranslate2, raises `T2TError`."""
         return self._engine.model
 
-    @overload
-    def translate(  # type: ignore[overload-overlap]
-        self, lines: str, on_truncation: OnTruncation | None = None
-    ) -> str: ...
+    @property
+    def num_columns(self) -> int:
+        """The number of outputs of a line that is not blank, those that do not exist included."""
+        return self.options.outputs
 
-    @overload
-    def translate(self, lines: Iterable[str], on_truncation: OnTruncation | None = None) -> list[str]: ...
+    def origin(self, has_terms: bool = False) -> dict[str, Any]:
+        """Returns everything that outputs depend on, but for the lines, by names for people."""
+        assert self.checkpoint
+        heads = self.term_heads if has_terms else self.detailer.heads
+        return {
+            "checkpoint": ", ".join(one.name for one in (self.checkpoint, *self.more_checkpoints)),
+            "problem": self.problem and self.problem.name,
+            "engine": self.engine,
+            "max_length": self.max_length,
+            "batches side by side": self.num_parallel_batches,
+            "alignment heads": heads and asdict(heads),
+            "translations of the shortlist": self.translations and self.translations.digest,
+            **asdict(self.options),
+        }
 
-    def translate(
-        self, lines: str | Iterable[str], on_truncation: OnTruncation | None = None
-    ) -> str | list[str]:
-        """Returns the best output of each line, or of a single string. See `nbest`."""
-        if isinstance(lines, str):
-            return self.translate([lines], on_truncation)[0]
-        return [outputs[0].text for outputs in self.nbest(lines, n=1, on_truncation=on_truncation)]
-
-    def nbest(
-        self,
-        lines: str | Iterable[str],
-        n: int | None = None,
-        on_truncation: OnTruncation | None = None,
-        preprocessed: bool = False,
-        prefixes: Sequence[str] | None = None,
-        first_line: int = 1,
-        constraints: Sequence[LineConstraints | None] | None = None,
-    ) -> list[list[Translation]]:
-        """Returns the outputs of each line in input order; a single string is one line. See `iterate`."""
-        lines = [lines] if isinstance(lines, str) else lines
-        return [*self.iterate(lines, n, on_truncation, None, preprocessed, prefixes, first_line, constraints)]
-
-    def iterate(
-        self,
-        lines: Iterable[str],
-        n: int | None = None,
-        on_truncation: OnTruncation | None = None,
-        on_progress: OnProgress | None = None,
-        preprocessed: bool = False,
-        prefixes: Sequence[str] | None = None,
-        first_line: int = 1,
-        constraints: Sequence[LineConstraints | None] | None = None,
-        skip: int = 0,
-    ) -> Iterator[list[Translation]]:
-        """Checks all lines, and returns an iterator over the outputs of each, in input order.
-
-        They are the best ones, or drawn ones with sampling. Batches hold `options.batch_size` input tokens,
-        of lines of similar length in windows of consecutive lines, whose outputs come together. A blank line
-        has one empty output. Line ends in an output become spaces. Where the model has alignment heads, terms
-        of constraints are checked, and tried once more without what the line has for them otherwise; see
-        `Translation.unaligned`.
-
-        Args:
-            lines: source text; a line end in a line counts as a space.
-            n: outputs per line, at most `options.beam_size`; fewer if the search finishes fewer. `None`
-                takes the number from the options.
-            on_truncation: called for each line that is too long. `None` warns, also that nobody checks terms.
-            on_progress: called after each batch.
-            preprocessed: whether lines are the model's inputs already, as those of a split are.
-            prefixes: beginning of the outputs of each line; "" or `None` forces nothing. The forced tokens
-                are those of the vocabulary's segmentation of the prefix. In T2T's vocabularies the last word
-                ends there; in others the model may continue it, but has rarely seen it segmented like this.
-            first_line: number of the first line, for messages and as a seed of its samples.
-            constraints: phrases that the outputs of each line must have or must not have; `None` has none.
-            skip: number of lines at the beginning that have no outputs here; those of the others are the
-                same, to the bit.
-
-        Raises:
-            T2TError: a line or prefix is no string or no valid Unicode, a prefix is too long, has no source
-                or is for trees, or n is out of range; or as `constraints_of` and `constrained_lines`.
-        """
-        n = self.options.outputs if n is None else n
-        if not (isinstance(n, Integral) and 1 <= n <= self.options.beam_size):
-            raise T2TError(f"n={shown(n)} must be between 1 and beam_size={self.options.beam_size}")
-        lines = texts_of(lines, first=first_line)
-        prefixes = None if prefixes is None else texts_of(prefixes, "prefixes", first_line, optional=True)
-        constraints = constraints_of(constraints, len(lines), first_line)
-        preprocessor = self.preprocessor(first_line)
-        of_call = {"n": n > 1, "prefixes": prefixes and any(prefixes), "constraints": constraints}
-        capabilities.check(self.options.asked(of_call), *self._places)
-        if constraints and not on_truncation and (note := unchecked(constraints, self.why_unchecked)):
-            warnings.warn(note, stacklevel=3)
-        texts, marked, paragraphs = [line.translate(LINE_ENDS) for line in lines], None, None
-        preprocessor.check_unicode(texts)
-        if self.options.markup:
-            tags = known_tags(self.vocabularies, self.problem)
-            marked = [MarkedLine.parse(text, self.options.markup, tags) for text in texts]
-            texts = [line.text for line in marked]
-        texts = preprocessor.inputs(texts, preprocessed)
-        ends: Sequence[int] = range(1, len(texts) + 1)  # of lines, in inputs
-        if self.options.split_sentences:
-            paragraphs = split_inputs(texts, self.vocabularies.inputs, self.problem, self.max_length)
-            parts = [paragraph.texts or [""] for paragraph in paragraphs]
-            ends, texts = [*accumulate(map(len, parts))], [*chain.from_iterable(parts)]
-        cut: dict[int, Truncation] = {}
-        ids = preprocessor.sources(texts, lambda one: cut.update({one.number - first_line: one}))
-        for index, truncation in cut.items():
-            (on_truncation or _warn)(replace(truncation, number=first_line + bisect_right(ends, index)))
-        prefix_ids = preprocessor.prefixes(texts, prefixes)
-        bound = constrained_lines(self._engine, preprocessor, constraints, texts, ids)
-        check = TermCheck.of(bound.constraints, lines, texts, self.options.tag)
-        detailer = self.term_detailer if check.lines else None  # made here, before threads decode
-        aligning = replace(self._postprocessor, detailer=detailer) if detailer else None
-        inputs = EncodedLines(texts, ids, prefix_ids, 1 if paragraphs else first_line, cut.keys())
-        decode = LineDecoder(
-            inputs, bound, self._engine, self.options, self._postprocessor, n, check, aligning
-        )
-
-        def show(progress: DecodingProgress) -> None:
-            if on_progress:
-                on_progress(replace(progress, done=bisect_right(ends, progress.done), total=len(lines)))
-
-        def windows() -> Iterator[tuple[range, list[list[Translation]]]]:
-            lengths, batch_size = [*map(len, ids)], self.options.tokens_at_once
-            known = ends[skip - 1] if skip else 0
-            for window, outputs in self.map_batches(decode, lengths, batch_size, show, set(ends), known):
-                first, end = (bisect_right(ends, index) for index in (window.start, window.stop))
-                best = [one[0] for one in outputs]
-                if paragraphs:
-                    best = join_all(paragraphs[first:end], best)
-                if marked:
-                    best = with_markup(marked[first:end], best, self.align)
-                yield range(first, end), [[one] for one in best] if paragraphs or marked else outputs
-
-        return without(skip, windows())
+    def open(self, request: Request, on_truncation: OnTruncation) -> LocalSearch:
+        """Encodes a request; see `LocalSearch` for errors."""
+        preprocessor = self.preprocessor(request.first_number)
+        preprocessor.check_tags(request.texts)
+        terms = any(constraints.terms for constraints in request.constraints.values())
+        detailer = self.term_detailer if terms else None  # made here, before threads decode
+        return LocalSearch(self._local, request, preprocessor, on_truncation, detailer)
 
     def encode(self, line: str, is_output: bool = False) -> list[int]:
         """Returns the ids of a line, or of an output, with EOS, not truncated; line ends count as spaces.
@@ -350,8 +250,7 @@ class Translator:
         An output of maximum length may have no EOS. If the weights contain NaN, it is empty.
         """
         check_not_forked(self._process)
-        settings = SearchSettings(self.options.beam_size, self.options.alpha, self.options.extra_length)
-        found, scores = self._engine.search(Inputs(pad([source]), settings))
+        found, scores = self._engine.search(Inputs(pad([source]), SearchSettings.of(self.options)))
         ids = np.asarray(found)[0, 0].tolist() if np.asarray(scores)[0, 0] > -np.inf else []
         return ids[: ids.index(EOS) + 1] if EOS in ids else until_eos(ids)
 
@@ -362,7 +261,7 @@ class Translator:
         first_line: int = 1,
     ) -> list[Score]:
         """Returns the model's log-probabilities of given outputs; see `iterate_scores`."""
-        return [*self.iterate_scores(pairs, on_truncation or _warn, first_line=first_line)]
+        return [*self.iterate_scores(pairs, on_truncation or warn_of_truncation, first_line=first_line)]
 
     def iterate_scores(
         self,
@@ -392,14 +291,19 @@ class Translator:
             if is_blank(text):
                 raise LineError(number, "no source")
         targets = preprocessor.targets([output for _, output in cleaned])
-        sources = preprocessor.sources(inputs, on_truncation or _warn)
+        sources = preprocessor.sources(inputs, on_truncation or warn_of_truncation)
 
         def score(batch: list[int]) -> list[Score]:
             if self.options.details:
-                return self._postprocessor.scores(
-                    [Decoded(inputs[at], sources[at], [targets[at]], []) for at in batch],
-                    [cleaned[at][1] for at in batch],
-                )
+                tag = symbol(self.options.tag)
+                hypotheses = [
+                    Hypothesis(inputs[at].removeprefix(tag), tag, sources[at], cleaned[at][1], targets[at])
+                    for at in batch
+                ]
+                return [
+                    Score(sum(token.log_prob for token in details.tokens), len(details.tokens), details)
+                    for details in self.detailer(hypotheses)
+                ]
             source_rows, target_rows = (pad([side[index] for index in batch]) for side in (sources, targets))
             log_probs = np.asarray(self._engine.score(source_rows, target_rows)).tolist()
             return [Score(value, len(targets[index])) for index, value in zip(batch, log_probs, strict=True)]
@@ -426,7 +330,7 @@ class Translator:
         Raises:
             T2TError: a pair is not of strings, or a text is no valid Unicode.
         """
-        encoded = encode_pairs(self.preprocessor(), pairs_of(pairs), on_truncation or _warn)
+        encoded = encode_pairs(self.preprocessor(), pairs_of(pairs), on_truncation or warn_of_truncation)
 
         def links(batch: list[int]) -> list[list[Link]]:
             found: dict[int, list[Link]] = {index: [] for index in batch}
@@ -468,11 +372,6 @@ class Translator:
         """Returns what makes ids of lines, of which the first has a number, for messages."""
         return Preprocessor(self.vocabularies, self.problem, self.options, self.max_length, first_line)
 
-    @property
-    def head_search(self) -> HeadSearch:
-        """The choice of alignment heads for this model."""
-        return HeadSearch(self.model, self.preprocessor(), self.map_batches)
-
     @cached_property
     def term_heads(self) -> AlignmentHeads | None:
         """The heads by which terms are checked; `None` if the model has none."""
@@ -494,7 +393,3 @@ class Translator:
             return None
         self.term_heads.check(self.model.hparams)
         return Detailer(self._engine.annotate, self.vocabularies, self.term_heads)
-
-
-def _warn(truncation: Truncation) -> None:
-    warnings.warn(str(truncation), stacklevel=5)

@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from t2t_revival.decoding.engine import ALL
+from t2t_revival.decoding.engine import ALL, SearchSettings
+from t2t_revival.decoding.hypothesis_scores import ALPHA, TERMS
 from t2t_revival.decoding.options import BOUNDS
 
 # An option is a scalar or [batch], which no signature can express; `check_shape` checks the shape.
@@ -25,14 +26,19 @@ SAMPLING = [
     tf.TensorSpec(None, tf.int32, name="sampling_keep_top_k"),
     tf.TensorSpec(None, tf.int32, name="random_seed"),
 ]
+TABLES = tf.TensorSpec(None, tf.string, name="tables")
+PREFIXES = tf.TensorSpec(None, tf.string, name="prefixes")
 LARGEST = np.iinfo(np.int32).max
 MAX_SAMPLES = 100  # of a line
 LIMITS = [  # of options: minimum and maximum
     (name, minimum, min(maximum, LARGEST))
     for name, minimum, maximum in BOUNDS
-    if name in {spec.name for spec in (*OPTIONS, *SAMPLING)} - {"sampling_keep_top_k"}
+    if name != "sampling_keep_top_k"
 ]
 TAG = tf.TensorSpec(None, tf.string, name="tag")  # another option, of models with tags
+# Terms of the score that have come later: an option may be left out.
+MORE_TERMS = [tf.TensorSpec(None, tf.float32, term.name) for term in TERMS if term.name != ALPHA]
+DEFAULTS = {TAG.name: "", **{spec.name: 0.0 for spec in MORE_TERMS}}
 
 
 def checks_of(options: dict[str, tf.Tensor], batch: tf.Tensor) -> list[Any]:
@@ -49,6 +55,12 @@ def checks_of(options: dict[str, tf.Tensor], batch: tf.Tensor) -> list[Any]:
     if "beam_size" in options:
         return [*checks, _between("n", options["n"], 1, options["beam_size"], "1 and beam_size")]
     return [*checks, _between("n", options["n"], 1, MAX_SAMPLES, f"1 and {MAX_SAMPLES}")]
+
+
+def search_settings_of(options: dict[str, tf.Tensor]) -> SearchSettings:
+    """Returns the settings of a search, each [batch, 1], from options of a call."""
+    sizes = options["beam_size"], options["extra_length"], options["n"]
+    return SearchSettings(*sizes, {term.name: options[term.name] for term in TERMS})
 
 
 def check_shape(name: str, value: tf.Tensor, batch: tf.Tensor) -> Any:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 from urllib.parse import quote
@@ -15,22 +14,17 @@ from requests.adapters import HTTPAdapter
 from urllib3.exceptions import ConnectTimeoutError, MaxRetryError, NewConnectionError, ReadTimeoutError
 from urllib3.util import Retry
 
-from t2t_revival.decoding.outputs import Translation
+from t2t_revival.decoding.outputs import MISSING, Candidate
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.signatures import (
-    DEFAULT,
     DTYPES,
     NO_OUTPUT,
     Inputs,
-    option_inputs,
-    signature_of,
 )
-from t2t_revival.utils.texts import texts_of
 
 if TYPE_CHECKING:
     from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef
 
-    from t2t_revival.decoding.options import DecodeHParams
 
 BATCH_SIZE, RETRIES = 32, 4
 TIMEOUT_SECS = 90  # more than t2t-server's 60, whose own message and Retry-After are seen then
@@ -77,36 +71,6 @@ class LoadedModel(Model, Protocol):
 
     def close(self) -> None:
         """Frees the memory of the model."""
-
-
-def query(
-    model: Model,
-    lines: Sequence[str],
-    options: DecodeHParams | None = None,
-    batch_size: int = BATCH_SIZE,
-    filled: bool = False,
-) -> list[list[Translation]]:
-    """Returns the outputs of each line, best first; at least one.
-
-    Args:
-        model: an exported model.
-        lines: any text.
-        options: how to decode. `None` uses the options of the export.
-        batch_size: lines per request.
-        filled: whether lines with fewer outputs than others are filled up with empty ones of score -inf.
-
-    Raises:
-        T2TError: a line is no string, or no valid Unicode; there is no response, or one that is not of such a
-            model.
-    """
-    lines, results = texts_of(lines), []
-    for start in range(0, len(lines), batch_size):
-        batch = lines[start : start + batch_size]
-        response = model.predict(*_request(batch, options))
-        results += _outputs(response, len(batch), model.where)
-    if filled:
-        return results
-    return [[output for output in outputs if output.score > NO_OUTPUT] for outputs in results]
 
 
 def connect(
@@ -267,19 +231,17 @@ def _channel_options(retries: int) -> list[tuple[str, Any]]:
     ]
 
 
-def _request(lines: Sequence[str], options: DecodeHParams | None) -> tuple[str, Inputs]:
-    """Returns the signature and its inputs."""
-    try:
-        "".join(lines).encode()
-    except UnicodeEncodeError as error:
-        raise T2TError(f"not UTF-8 text: {error.object[error.start :][:80]!r}") from error
-    if options is None:
-        return DEFAULT, {"inputs": lines}
-    return signature_of(options), {"inputs": lines, **option_inputs(options, len(lines))}
+def outputs_of(response: Mapping[str, Any], lines: int, where: str) -> list[list[Candidate]]:
+    """Returns the outputs of each line, best first; at least one, and as many as a line of the response has.
 
+    Args:
+        response: has "outputs" and "scores", both [batch, n], and "truncated". Padding's score becomes -inf.
+        lines: number of lines of the request.
+        where: see `Model`.
 
-def _outputs(response: Mapping[str, Any], lines: int, where: str) -> list[list[Translation]]:
-    """Converts "outputs" and "scores", both [batch, n], and "truncated"; padding's score becomes -inf."""
+    Raises:
+        T2TError: the response is not that of an exported model, or a line has no output.
+    """
     texts, scores, truncated = (response.get(name, "") for name in ("outputs", "scores", "truncated"))
     tables = _is_table(texts, (str, bytes)) and _is_table(scores, (int, float))
     if not (tables and isinstance(truncated, list)):
@@ -291,7 +253,7 @@ def _outputs(response: Mapping[str, Any], lines: int, where: str) -> list[list[T
         )
     results = [
         [
-            Translation(text_of(text), score if score > NO_OUTPUT else -math.inf, truncated=bool(cut))
+            Candidate(text_of(text), score if score > NO_OUTPUT else MISSING, truncated=bool(cut))
             for text, score in zip(*row, strict=True)
         ]
         for *row, cut in zip(texts, scores, truncated, strict=True)

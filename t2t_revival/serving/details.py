@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
 
 from t2t_revival.data.tags import tagged
-from t2t_revival.data.vocabulary.spans import SPACE, Span, TokenSpans
-from t2t_revival.data.word_alignment import Link, words_of_spans
-from t2t_revival.decoding.alignment_heads import AlignmentHeads
-from t2t_revival.decoding.details import EOS_NAME, Details, Scored, make_details
+from t2t_revival.data.vocabulary.spans import TokenSpans, words_of_text
+from t2t_revival.decoding.alignment_heads import LinkRule
+from t2t_revival.decoding.details import EOS_NAME, Details, SourceAttention, TokenScores, make_details
 from t2t_revival.decoding.paragraphs import leading_tags
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.client import Model, text_of
@@ -65,30 +63,22 @@ def _details(pair: tuple[str, str], row: Mapping[str, Any]) -> Details:
     line, output = pair
     pieces = [text_of(piece) for piece in row["tokens"]]
     pieces = pieces[: pieces.index(EOS_NAME) + 1]
-    others = ([text_of(other) for other in each] for each in row["alternatives"])
-    columns = row["token_log_probs"], others, row["alternative_log_probs"]
-    scored = [Scored(*each) for each in zip(pieces, *columns, strict=False)]
-    spans = _spans(pieces[:-1], row["token_ends"], text_of(row["target_texts"]))
-    words = words_of_spans(spans, output)
-    links = _links(line, words, row) if ALIGNMENT[0] in row else []
-    return make_details(line, output, scored, words, links)
+    alternatives = [[text_of(other) for other in others] for others in row["alternatives"]]
+    scores = TokenScores(pieces, row["token_log_probs"], alternatives, row["alternative_log_probs"])
+    tokens = _spans(pieces[:-1], row["token_ends"], text_of(row["target_texts"]))
+    attention = _attention(line, row) if ALIGNMENT[0] in row else None
+    return make_details(line, output, words_of_text(tokens, output), scores, attention)
 
 
-def _links(line: str, words: list[int], row: Mapping[str, Any]) -> list[Link]:
+def _attention(line: str, row: Mapping[str, Any]) -> SourceAttention:
     text = text_of(row["source_texts"])
     tag = next((f"{tag} " for tag in leading_tags([text]) if not leading_tags([line])), "")
     pieces = [text_of(piece) for piece in row["source_tokens"]]
-    pieces = pieces[: pieces.index(EOS_NAME)]
-    source_words = words_of_spans(_spans(pieces, row["source_token_ends"], text), tag + line)
-    attention = np.array(row["attention"], np.float32)[: len(words) + 1, : len(pieces) + 1]
+    tokens = _spans(pieces[: pieces.index(EOS_NAME)], row["source_token_ends"], text)
     share, null = row["alignment_rule"]
-    # The rows are those of each token, wherever the model has them.
-    found = AlignmentHeads(1, (1,), shifted=False, share=share, null=bool(null)).links(
-        attention, source_words, words
-    )
-    return [(source - bool(tag), target) for source, target in found if source >= bool(tag)]
+    words, weights = words_of_text(tokens, tag + line), np.array(row["attention"], np.float32)
+    return SourceAttention(words, tag, weights, LinkRule(share, bool(null)))
 
 
 def _spans(pieces: Sequence[str], ends: Sequence[int], text: str) -> TokenSpans:
-    bounds = [0, *accumulate((min(end, len(text)) for end in ends[: len(pieces)]), max)]
-    return TokenSpans(text, [Span(*pair) for pair in pairwise(bounds)], [piece == SPACE for piece in pieces])
+    return TokenSpans.of(text, pieces, (min(end, len(text)) for end in ends[: len(pieces)]))

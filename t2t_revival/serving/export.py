@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
 
+from t2t_revival.decoding.addons import addon
 from t2t_revival.decoding.capabilities import CTRANSLATE2_FORMAT
 from t2t_revival.decoding.ctranslate2_format import check_convertible, write_ctranslate2
 from t2t_revival.decoding.options import DecodeHParams
@@ -21,11 +22,11 @@ from t2t_revival.errors import T2TError
 from t2t_revival.serving.export_origin import save_origin
 from t2t_revival.serving.litert import write_litert
 from t2t_revival.serving.module import ServingModule
-from t2t_revival.serving.phrases import NO_PHRASES
 from t2t_revival.serving.signatures import (
     DEFAULT,
     DESCRIBE,
     SCORE,
+    WITH_PREFIXES,
     WITH_SAMPLING,
     WITH_TABLES,
     option_inputs,
@@ -197,9 +198,12 @@ def _write_warmup(folder: Path, name: str, translator: Translator, signatures: I
                 if signature == SCORE:
                     inputs |= {"targets": [line] * lines, "alternatives": [0] * lines}
                 elif signature not in (DEFAULT, DESCRIBE):
-                    inputs |= option_inputs(_options_of(signature, translator.options), lines)
+                    options = _options_of(signature, translator.options)
+                    inputs |= option_inputs(options, lines, options.outputs)
                     if signature == WITH_TABLES:
-                        inputs["tables"] = [NO_PHRASES] * lines
+                        inputs["tables"] = [addon("no_tables")] * lines
+                    elif signature == WITH_PREFIXES:
+                        inputs["prefixes"] = [""] * lines
                     elif known_tags(translator.vocabularies, translator.problem):
                         inputs["tag"] = [translator.options.tag] * lines
                 records.write(_prediction_log(name, signature, inputs))

@@ -20,6 +20,7 @@ from t2t_revival.serving.signatures import (
     DESCRIBE,
     DTYPES,
     WITH_OPTIONS,
+    WITH_PREFIXES,
     WITH_TABLES,
     Inputs,
 )
@@ -35,8 +36,9 @@ if TYPE_CHECKING:
 SAVED_MODEL = "saved_model.pb"
 AGAIN = "export it again"
 MISSING = dict.fromkeys(
-    (DESCRIBE, WITH_TABLES),
-    f"{AGAIN}, or ask without constraints; parsers and right-to-left models have none",
+    (DESCRIBE, WITH_TABLES, WITH_PREFIXES),
+    f"{AGAIN}, or ask without constraints, forced beginnings, sentences and markup; parsers and "
+    "right-to-left models have none",
 )
 INITIALIZE = "__saved_model_init_op"  # TensorFlow's own signature
 UNSAFE = re.compile(  # operations that call Python, or read or write files

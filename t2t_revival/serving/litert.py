@@ -10,7 +10,6 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from t2t_revival.decoding.beams import search_settings
 from t2t_revival.decoding.capabilities import LITERT, check, check_held
 from t2t_revival.decoding.ctranslate2_format import write_vocabularies
 from t2t_revival.decoding.engine import Inputs, SearchSettings
@@ -51,8 +50,7 @@ def write_litert(translator: Translator, folder: Path, quantize: str = "none") -
 
     @tf.function(input_signature=[tf.TensorSpec([None, None], tf.int32, "inputs")], autograph=False)
     def search(inputs: Any) -> dict[str, Any]:
-        settings = options.beam_size, options.alpha, options.extra_length, options.outputs
-        outputs, scores = graph.search(Inputs(inputs, search_settings(SearchSettings(*settings))))
+        outputs, scores = graph.search(Inputs(inputs, SearchSettings.of(options, options.outputs)))
         return {"outputs": outputs, "scores": scores}
 
     converter = tf.lite.TFLiteConverter.from_concrete_functions([search.get_concrete_function()], model)

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 import tensorflow as tf
 
 from t2t_revival.data.tags import symbol
-from t2t_revival.decoding.beams import NEG_INF, Results, search_settings
+from t2t_revival.data.vocabulary.sentencepiece import PAD
+from t2t_revival.decoding.addons import addon
+from t2t_revival.decoding.beams import NEG_INF, Results
 from t2t_revival.decoding.capabilities import SAVED_MODEL, check, check_held
 from t2t_revival.decoding.engine import Inputs, SearchSettings
 from t2t_revival.decoding.int8 import Int8Weights
@@ -19,16 +21,28 @@ from t2t_revival.decoding.preprocessor import known_tags
 from t2t_revival.decoding.sampling import draws_in_graph
 from t2t_revival.decoding.search_graph import SearchGraph, Weights
 from t2t_revival.errors import T2TError
-from t2t_revival.serving.call_options import OPTIONS, SAMPLING, TAG, check_shape, checks_of, column
-from t2t_revival.serving.packed_tables import TABLES, unpack
-from t2t_revival.serving.phrases import NO_PHRASES, Description
-from t2t_revival.serving.scoring import SCORING, GraphScorer
+from t2t_revival.serving.call_options import (
+    DEFAULTS,
+    MORE_TERMS,
+    OPTIONS,
+    PREFIXES,
+    SAMPLING,
+    TABLES,
+    TAG,
+    check_shape,
+    checks_of,
+    column,
+    search_settings_of,
+)
+from t2t_revival.serving.description import Description
+from t2t_revival.serving.scoring import SCORING, score_outputs
 from t2t_revival.serving.signatures import (
     DEFAULT,
     DESCRIBE,
     NO_OUTPUT,
     SCORE,
     WITH_OPTIONS,
+    WITH_PREFIXES,
     WITH_SAMPLING,
     WITH_TABLES,
 )
@@ -67,11 +81,15 @@ class ServingModule(tf.Module):
             extra_length, n, sampling_temp, sampling_keep_top_k, random_seed and, of models with tags, tag. A
             line's outputs depend on its text and its own options, so that equal lines with equal seeds have
             equal ones.
+        translate_with_prefixes: `translate_with_options`, without tag, with "prefixes", the beginning of the
+            outputs of each line, string [batch] or a scalar; "" forces nothing. `None` where there are no
+            tables.
         translate_with_tables: `translate_with_options`, without tag, with phrases that outputs must have or
-            must not have; see `_translate_with_tables`. `None` for trees, and for a model with
-            `reverse_target`.
+            must not have: `tables` of each line's, string, as `packing.pack` returns them. The results have
+            "ids" too, the tokens of the outputs, int32 [batch, n, length]. `None` for trees, and for a model
+            with `reverse_target`.
         score: log-probabilities and details of given outputs: inputs, targets and alternatives, their number;
-            see `GraphScorer`. `None` for trees, and for a model with `reverse_target`.
+            see `score_outputs`. `None` for trees, and for a model with `reverse_target`.
 
     Raises:
         T2TError: the model's precision is not `PRECISIONS[quantize]`, or TensorFlow has no int8 products; or
@@ -106,23 +124,24 @@ class ServingModule(tf.Module):
         self._max_length = translator.max_length
         self._reverse_target = model.hparams.reverse_target
         self._tags = known_tags(translator.vocabularies, translator.problem)
-        self.translate_with_options = self._compile(OPTIONS, self._search)
-        self.translate_with_sampling = self._compile(SAMPLING, self._sample)
-        self.score = self.translate_with_tables = self.describe = None
-        if not (separates_words or self._reverse_target or self._graph.constraint):
+        self.translate_with_options = self._compile(OPTIONS)
+        self.translate_with_sampling = self._compile(SAMPLING)
+        self.score = self.translate_with_tables = self.translate_with_prefixes = self.describe = None
+        if not (separates_words or self._graph.constraint):
+            aligns = heads is not None and not self._reverse_target
             ratio = translator.options.max_length_ratio
-            self._description = Description(vocabularies, translator.max_length, ratio).to_json()
-            self.translate_with_tables = tf.function(
-                self._translate_with_tables, input_signature=[*OPTIONS, TABLES], autograph=False
-            )
+            self._description = Description(vocabularies, translator.max_length, ratio, aligns).to_json()
             self.describe = tf.function(self._describe, input_signature=OPTIONS[:1], autograph=False)
+        if self.describe and not self._reverse_target:
+            self.translate_with_tables = self._compile([*OPTIONS, TABLES])
+            self.translate_with_prefixes = self._compile([*OPTIONS, PREFIXES])
         if not (separates_words or self._reverse_target):
             if heads:
                 heads.check(model.hparams)
-            self._scorer = GraphScorer(self._graph, vocabularies, heads)
+            self._heads = heads
             self.score = tf.function(self._score, input_signature=SCORING, autograph=False)
 
-    def _compile(self, specs: Sequence[tf.TensorSpec], search: Callable[..., Results]) -> Any:
+    def _compile(self, specs: Sequence[tf.TensorSpec]) -> Any:
         """Returns the function of a signature that translates lines with options of the call.
 
         Each option is a scalar for all lines, or [batch] with a value for each. A server that joins requests
@@ -130,26 +149,30 @@ class ServingModule(tf.Module):
         largest n of the batch: lines of smaller n are padded with "" of score `NO_OUTPUT`.
 
         Args:
-            specs: the signature's inputs, of which lines are the first. A model with tags has `tag` too, put
-                before lines that do not begin with it; "", the default, leaves them as they are.
-            search: from ids and `columns`, options as [batch, 1], to ids and scores of the outputs.
+            specs: the signature's inputs without those in `DEFAULTS`, of which lines are the first. A model
+                with tags has `tag` too, put before lines that do not begin with it; "", the default, leaves
+                them as they are. With `tables` or `prefixes`, lines have their tags already.
 
         Returns:
             The function, whose results are those of `translate`. It raises InvalidArgumentError where an
             option has a wrong shape, or is out of bounds, or the model lacks a tag.
         """
-        parameters = [Parameter(spec.name, Parameter.POSITIONAL_OR_KEYWORD) for spec in specs]
-        if self._tags:
-            no_tag = tf.constant("")  # becomes the default of the signature's input
-            parameters.append(Parameter(TAG.name, Parameter.POSITIONAL_OR_KEYWORD, default=no_tag))
-            specs = [*specs, TAG]
+        has_tables = TABLES in specs
+        has_tag = bool(self._tags) and not has_tables and PREFIXES not in specs
+        specs = [*specs, *MORE_TERMS, *[TAG] * has_tag]
+        defaults = {name: tf.constant(value) for name, value in DEFAULTS.items()}  # of the signature's inputs
+        parameters = [
+            Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=defaults.get(name, Parameter.empty))
+            for name in (spec.name for spec in specs)
+        ]
 
         def translate(inputs: tf.Tensor, *options: tf.Tensor) -> Outputs:
             given = dict(zip([spec.name for spec in specs[1:]], options, strict=True))
             batch, tag = tf.shape(inputs)[0], given.pop(TAG.name, None)
             columns = self._columns(given, batch)
             prefixes = None if tag is None else self._prefixes(tag, batch)
-            return self._translate(partial(search, columns=columns), inputs, prefixes)
+            outputs, ids = self._translate(partial(self._search, columns=columns), inputs, prefixes)
+            return outputs | {"ids": ids[:batch]} if has_tables else outputs
 
         translate.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
         return tf.function(translate, input_signature=specs, autograph=False)
@@ -162,8 +185,11 @@ class ServingModule(tf.Module):
             WITH_OPTIONS: self.translate_with_options,
             WITH_SAMPLING: self.translate_with_sampling,
         }
+        if self.describe:
+            functions[DESCRIBE] = self.describe
         if self.translate_with_tables:
-            functions |= {WITH_TABLES: self.translate_with_tables, DESCRIBE: self.describe}
+            functions[WITH_TABLES] = self.translate_with_tables
+            functions[WITH_PREFIXES] = self.translate_with_prefixes
         if self.score:
             functions[SCORE] = self.score
         return functions
@@ -182,49 +208,23 @@ class ServingModule(tf.Module):
             [batch], tells which lines were longer than the model's inputs, so that their ends are missing.
         """
         options = self._options
-        settings = options.beam_size, options.alpha, options.extra_length, options.outputs
-        columns = search_settings(SearchSettings(*settings))._asdict()
+        settings = SearchSettings.of(options, options.outputs)
         prefix = tf.constant(symbol(options.tag)) if options.tag else None
-        return self._translate(partial(self._search, columns=columns), inputs, prefix)
+        return self._translate(lambda ids: self._graph.search(Inputs(ids, settings)), inputs, prefix)[0]
 
     def _search(self, ids: tf.Tensor, columns: Columns) -> Results:
-        return self._graph.search(Inputs(ids, SearchSettings(**columns)))
-
-    def _sample(self, ids: tf.Tensor, columns: Columns) -> Results:
-        n = columns["n"]
-        inputs = Inputs(ids, SearchSettings(n, columns["alpha"], columns["extra_length"], n))
-        sampling = columns["random_seed"], columns["sampling_temp"], columns["sampling_keep_top_k"]
-        return self._graph.search(inputs._replace(draws=draws_in_graph(inputs, *sampling)))
-
-    def _translate_with_tables(
-        self,
-        inputs: tf.Tensor,
-        beam_size: tf.Tensor,
-        alpha: tf.Tensor,
-        extra_length: tf.Tensor,
-        n: tf.Tensor,
-        tables: tf.Tensor,
-    ) -> Outputs:
-        """Translates lines with phrases; arguments and errors are those of `translate_with_options`.
-
-        `tables` are of each line's phrases, string, as `phrases.pack` returns them. The results are those of
-        `translate`, and "ids", the tokens of the outputs, int32 [batch, n, length].
-        """
-        batch = tf.shape(inputs)[0]
-        columns = self._columns(
-            {"beam_size": beam_size, "alpha": alpha, "extra_length": extra_length, "n": n}, batch
-        )
-        with tf.control_dependencies([check_shape("tables", tables, batch)]):
-            unpacked = unpack(column(tables, batch, NO_PHRASES)[:, 0])
-        found: list[tf.Tensor] = []
-
-        def search(sources: tf.Tensor) -> Results:
-            results = self._graph.search(Inputs(sources, SearchSettings(**columns), tables=unpacked))
-            found.append(results.seq)
-            return results
-
-        outputs = self._translate(search, inputs)
-        return {**outputs, "ids": found[0][:batch]}
+        """Searches, with phrases or beginnings where there are any; draws samples where there are seeds."""
+        inputs = Inputs(ids, search_settings_of({"beam_size": columns["n"], **columns}))
+        if "random_seed" in columns:
+            sampling = columns["random_seed"], columns["sampling_temp"], columns["sampling_keep_top_k"]
+            inputs = inputs._replace(draws=draws_in_graph(inputs, *sampling))
+        if TABLES.name in columns:
+            inputs = inputs._replace(tables=addon("unpack_tables")(columns[TABLES.name][:, 0]))
+        if PREFIXES.name in columns:
+            texts, _ = self._text_inputs.texts(columns[PREFIXES.name][:, 0])
+            prefixes = self._vocabularies.targets.graph.encode(texts).to_tensor(PAD)
+            inputs = inputs._replace(prefixes=prefixes)
+        return self._graph.search(inputs)
 
     def _describe(self, inputs: tf.Tensor) -> Outputs:
         """Returns the `Description` of the model as "description", the same text for each of the inputs."""
@@ -239,7 +239,8 @@ class ServingModule(tf.Module):
             message = f"extra_length must be at least {MIN_EXTRA_LENGTH_OF_TREE}:"
             checks.append(tf.Assert(fits, [message, extra_length]))
         with tf.control_dependencies(checks):
-            return {name: column(value, batch) for name, value in options.items()}
+            fillers = {TABLES.name: addon("no_tables"), PREFIXES.name: ""}  # of inputs without lines
+            return {name: column(value, batch, fillers.get(name, 1)) for name, value in options.items()}
 
     def _prefixes(self, tag: tf.Tensor, batch: tf.Tensor) -> tf.Tensor:
         """Checks the tags of a call; returns the text that belongs before each line, string [batch]."""
@@ -257,7 +258,8 @@ class ServingModule(tf.Module):
         sources, _ = self._text_inputs.encode(texts, tf.zeros_like(texts, tf.bool))
         outputs, _ = self._text_inputs.texts(targets)
         ids = vocabularies.targets.graph.encode(outputs)
-        found = self._scorer(sources, with_eos(ids, self._max_length + options.extra_length), alternatives)
+        targets = with_eos(ids, self._max_length + options.extra_length)
+        found = score_outputs(self._graph, vocabularies, self._heads, sources, targets, alternatives)
         return {name: value[: tf.shape(inputs)[0]] for name, value in found.items()}
 
     def _translate(
@@ -265,8 +267,8 @@ class ServingModule(tf.Module):
         search: Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]],
         inputs: tf.Tensor,
         prefixes: tf.Tensor | None = None,
-    ) -> Outputs:
-        """Translates lines; see `_texts` for prefixes."""
+    ) -> tuple[Outputs, tf.Tensor]:
+        """Translates lines; also returns the ids of the outputs. For prefixes, see `TextInputs.texts`."""
         batch = tf.shape(inputs)[0]
         texts, blank = self._text_inputs.texts(inputs, prefixes)
         sources, truncated = self._text_inputs.encode(texts, blank)
@@ -278,4 +280,4 @@ class ServingModule(tf.Module):
         outputs = tf.where(scores > NEG_INF, tf.reshape(outputs, shape), "")
         first = tf.range(shape[1]) == 0
         scores = tf.where(blank[:, None] & first, 0.0, tf.maximum(scores, NO_OUTPUT))
-        return {"outputs": outputs[:batch], "scores": scores[:batch], "truncated": truncated[:batch]}
+        return {"outputs": outputs[:batch], "scores": scores[:batch], "truncated": truncated[:batch]}, ids

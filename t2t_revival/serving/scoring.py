@@ -22,80 +22,68 @@ SCORING = [
 ]
 
 
-class GraphScorer:
-    """Computes what `Detailer` needs, for clients that have neither the model nor its vocabularies.
+def score_outputs(
+    graph: SearchGraph,
+    vocabularies: Vocabularies,
+    heads: AlignmentHeads | None,
+    sources: tf.Tensor,
+    targets: tf.Tensor,
+    alternatives: tf.Tensor,
+) -> dict[str, tf.Tensor]:
+    """Computes what `make_details` needs, for clients that have neither the model nor its vocabularies.
 
     Args:
         graph: of the model.
         vocabularies: of source and target.
         heads: align words; `None` for no attention.
+        sources: int32 [batch, source]; each ends with EOS and is padded with 0.
+        targets: int32 [batch, target], likewise.
+        alternatives: the number of alternatives of each token, int32, of any shape: the largest counts.
+
+    Returns:
+        "log_probs", float32 [batch], the sums over tokens. Of each token, padded with "" and 0: "tokens",
+        string [batch, target]; "token_log_probs"; "token_ends", the number of characters of the text up to
+        its end, int32; "alternatives", string [batch, target, k]; "alternative_log_probs". "target_texts" and
+        "source_texts", string [batch], are the texts to which ends belong; "source_tokens" and
+        "source_token_ends" are [batch, source]. With heads, "attention", float32 [batch, target, source], are
+        the weights by which a token is aligned, and "alignment_rule", float32 [batch, 2], the share of links,
+        and 1 where the source's end stands for no link.
     """
-
-    def __init__(self, graph: SearchGraph, vocabularies: Vocabularies, heads: AlignmentHeads | None) -> None:
-        self._graph, self._vocabularies, self._heads = graph, vocabularies, heads
-
-    def __call__(
-        self, sources: tf.Tensor, targets: tf.Tensor, alternatives: tf.Tensor
-    ) -> dict[str, tf.Tensor]:
-        """Scores outputs.
-
-        Args:
-            sources: int32 [batch, source]; each ends with EOS and is padded with 0.
-            targets: int32 [batch, target], likewise.
-            alternatives: the number of alternatives of each token, int32, of any shape: the largest counts.
-
-        Returns:
-            "log_probs", float32 [batch], the sums over tokens. Of each token, padded with "" and 0: "tokens",
-            string [batch, target]; "token_log_probs"; "token_ends", the number of characters of the text up
-            to its end, int32; "alternatives", string [batch, target, k]; "alternative_log_probs".
-            "target_texts" and "source_texts", string [batch], are the texts to which ends belong;
-            "source_tokens" and "source_token_ends" are [batch, source]. With heads, "attention", float32
-            [batch, target, source], are the weights by which a token is aligned, and "alignment_rule",
-            float32 [batch, 2], the share of links, and 1 where the source's end stands for no link.
-        """
-        checks = [
-            tf.Assert(
-                tf.reduce_all((alternatives >= 0) & (alternatives <= MAX_ALTERNATIVES)),
-                [f"alternatives must be between 0 and {MAX_ALTERNATIVES}:", alternatives],
-            )
-        ]
-        with tf.control_dependencies(checks):
-            count = tf.reduce_max(tf.reshape(alternatives, [-1]))
-        log_probs, others, other_log_probs, attention = self._graph.annotate(
-            sources, targets, count, self._heads
+    checks = [
+        tf.Assert(
+            tf.reduce_all((alternatives >= 0) & (alternatives <= MAX_ALTERNATIVES)),
+            [f"alternatives must be between 0 and {MAX_ALTERNATIVES}:", alternatives],
         )
-        is_token = targets != PAD
-        log_probs = tf.where(is_token, log_probs, 0.0)
-        source_side, target_side = self._vocabularies
-        target_names = source_names = _names(target_side)
-        if self._vocabularies.separate:
-            source_names = _names(source_side)
-        is_source = sources != PAD
-        source_texts, source_ends = _ends(source_side, sources)
-        target_texts, target_ends = _ends(target_side, targets)
-        found = {
-            "log_probs": tf.reduce_sum(log_probs, axis=1),
-            "tokens": tf.gather(target_names, targets),
-            "token_log_probs": log_probs,
-            "token_ends": tf.where(is_token, target_ends, 0),
-            "alternatives": tf.where(is_token[:, :, None], tf.gather(target_names, others), ""),
-            "alternative_log_probs": tf.where(is_token[:, :, None], other_log_probs, 0.0),
-            "target_texts": target_texts,
-            "source_tokens": tf.gather(source_names, sources),
-            "source_token_ends": tf.where(is_source, source_ends, 0),
-            "source_texts": source_texts,
-        }
-        if self._heads is None:
-            return found
-        return found | self._alignment(attention, is_token[:, :, None] & is_source[:, None])
-
-    def _alignment(self, attention: tf.Tensor, is_there: tf.Tensor) -> dict[str, tf.Tensor]:
-        assert self._heads
-        attention = tf.where(is_there, attention, 0.0)
-        if self._heads.shifted:
-            attention = tf.pad(attention[:, 1:], [[0, 0], [0, 1], [0, 0]])
-        rule = tf.constant([self._heads.share, float(self._heads.null)])
-        return {"attention": attention, "alignment_rule": tf.tile(rule[None], [tf.shape(attention)[0], 1])}
+    ]
+    with tf.control_dependencies(checks):
+        count = tf.reduce_max(tf.reshape(alternatives, [-1]))
+    log_probs, others, other_log_probs, attention = graph.annotate(sources, targets, count, heads)
+    is_token = targets != PAD
+    log_probs = tf.where(is_token, log_probs, 0.0)
+    source_side, target_side = vocabularies
+    target_names = source_names = _names(target_side)
+    if vocabularies.separate:
+        source_names = _names(source_side)
+    is_source = sources != PAD
+    source_texts, source_ends = _ends(source_side, sources)
+    target_texts, target_ends = _ends(target_side, targets)
+    found = {
+        "log_probs": tf.reduce_sum(log_probs, axis=1),
+        "tokens": tf.gather(target_names, targets),
+        "token_log_probs": log_probs,
+        "token_ends": tf.where(is_token, target_ends, 0),
+        "alternatives": tf.where(is_token[:, :, None], tf.gather(target_names, others), ""),
+        "alternative_log_probs": tf.where(is_token[:, :, None], other_log_probs, 0.0),
+        "target_texts": target_texts,
+        "source_tokens": tf.gather(source_names, sources),
+        "source_token_ends": tf.where(is_source, source_ends, 0),
+        "source_texts": source_texts,
+    }
+    if heads is None:
+        return found
+    rule = tf.constant([heads.share, float(heads.null)])
+    rules = tf.tile(rule[None], [tf.shape(attention)[0], 1])
+    return found | {"attention": attention, "alignment_rule": rules}
 
 
 def _names(vocabulary: TextEncoder) -> tf.Tensor:

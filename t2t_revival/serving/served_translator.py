@@ -1,312 +1,273 @@
-"""Translation by an exported model, with a problem's processing of inputs and outputs."""
+"""`ServedTranslator`: an exported model, wherever it runs; text in, text out."""
 
 from __future__ import annotations
 
 import dataclasses
-import math
-import re
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from t2t_revival.data.tags import tagged
+from t2t_revival.data.tags import symbol
+from t2t_revival.data.word_alignment import Link
 from t2t_revival.decoding import capabilities
-from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.decoding.outputs import Translation
-from t2t_revival.decoding.paragraphs import halve, join_outputs, leading_tags, split
-from t2t_revival.decoding.resumable import digest
+from t2t_revival.decoding.addons import Attempt, ConstrainedSearch, Constraints, Found, addon
+from t2t_revival.decoding.batching import MIN_TOKENS, OnProgress, Result, map_batches
+from t2t_revival.decoding.details import Details
+from t2t_revival.decoding.hypothesis_scores import TERMS
+from t2t_revival.decoding.notes import OF_EXPORT
+from t2t_revival.decoding.options import MAX_CANDIDATES, DecodeHParams
+from t2t_revival.decoding.outputs import MISSING, Candidate
+from t2t_revival.decoding.pipeline import Candidates, LineTranslator, Request
+from t2t_revival.decoding.preprocessor import LINE_ENDS, OnTruncation, Preprocessor, Truncation
 from t2t_revival.errors import T2TError
-from t2t_revival.serving import client
-from t2t_revival.serving.client import Model, query
-from t2t_revival.serving.signatures import WITH_TABLES
-from t2t_revival.utils.blank import is_blank
-from t2t_revival.utils.texts import texts_of
+from t2t_revival.hparams.hparams import parse_overrides
+from t2t_revival.serving.client import BATCH_SIZE, Model, outputs_of
+from t2t_revival.serving.description import Description
+from t2t_revival.serving.details import query_details
+from t2t_revival.serving.signatures import (
+    DEFAULT,
+    NO_OUTPUT,
+    WITH_PREFIXES,
+    WITH_TABLES,
+    option_inputs,
+    signature_of,
+)
 
 if TYPE_CHECKING:
-    from t2t_revival.decoding.lexical_constraints import LineConstraints
+    from t2t_revival.data.vocabulary import Vocabularies
     from t2t_revival.problems.problem import Problem
-    from t2t_revival.serving.phrases import Description, Requests
 
-# Settings that a request may have.
-SEARCH = re.compile(r"\b(beam_size|alpha|extra_length|return_beams|sampling_\w+|random_seed)\s*=")
-
-
-@dataclass(frozen=True)
-class ServedOptions:
-    """Settings of the requests to an exported model.
-
-    Attributes:
-        problem: makes inputs of lines and texts of outputs. `None` sends and returns both unchanged.
-        search: the search settings of each request. `None` keeps those of the export.
-        tokenized: see `DecodeHParams`.
-        scores: whether outputs are written with their scores.
-        tag: see `DecodeHParams`.
-        split_sentences: see `DecodeHParams`.
-        detailed: settings of details; `None` for none.
-        usual: the search settings of requests that must have some, as those with constraints must.
-    """
-
-    problem: Problem | None = None
-    search: DecodeHParams | None = None
-    tokenized: bool = False
-    scores: bool = False
-    tag: str = ""
-    split_sentences: bool = False
-    detailed: DecodeHParams | None = None
-    usual: DecodeHParams = field(default_factory=DecodeHParams)
-
-    @property
-    def language(self) -> str:
-        """The language of the lines, for `split`; English where the problem does not tell."""
-        return (self.problem.source_lang if self.problem else "") or "en"
-
-    @classmethod
-    def parse(cls, text: str, problem: Problem | None) -> ServedOptions:
-        """Parses `--decode_hparams`; where it has a setting of the search, the others are the problem's.
-
-        Raises:
-            T2TError: a setting is wrong, or is not one of requests.
-        """
-        default = DecodeHParams.from_problem(problem) if problem else DecodeHParams()
-        options = DecodeHParams.parse(text, dataclasses.asdict(default))
-        capabilities.check(options.asked(beside=default), capabilities.REQUEST)
-        if options.tokenized and not problem:
-            raise T2TError("decode_hparams: tokenized is for parsing: give --problem too")
-        search = options if SEARCH.search(text) else None
-        own = options.tokenized, options.write_beam_scores, options.tag, options.split_sentences
-        detailed = options if options.details else None
-        return cls(problem, search, *own, detailed=detailed, usual=options)
+SEARCH = (  # settings of a search; without any of them, an export's own hold
+    *("beam_size", "extra_length", "return_beams", "mbr", "candidates"),
+    *(term.name for term in TERMS),
+    *("sampling_method", "sampling_temp", "sampling_keep_top_k", "random_seed"),
+)
 
 
-@dataclass(frozen=True)
-class ServedTranslator:
-    """Translates with an exported model.
+class ServedTranslator(LineTranslator):
+    """An exported model, wherever it runs: translates lines, one output line for each.
 
-    Attributes:
-        model: the exported model, wherever it runs.
-        options: settings of the requests.
+    Args:
+        model: the exported model.
+        options: how to decode.
+        problem: pre- and postprocesses text. `None` leaves it as it is.
+        batch_size: inputs of a request.
+        as_exported: whether the search has the settings of the export, where a line has neither constraints
+            nor a forced beginning.
+        describe: returns what a model tells of itself.
 
     Example:
-        translator = ServedTranslator(connect("localhost:8500", "translate_ende"), ServedOptions())
-        (outputs,) = translator.nbest(["The dog sleeps."])
-        print(outputs[0].text)
+        translator = ServedTranslator(connect("localhost:8500", "translate_ende"))
+        translator.translate(["The dog sleeps.", ""])    # ["Der Hund schläft.", ""]
     """
 
-    model: Model
-    options: ServedOptions
-
-    def nbest(
+    def __init__(
         self,
-        lines: str | Iterable[str],
-        filled: bool = False,
-        batch_size: int = client.BATCH_SIZE,
-        constraints: Sequence[LineConstraints | None] | None = None,
-        first_line: int = 1,
-    ) -> list[list[Translation]]:
-        """Translates lines, or a single string, by one request, and more where some have constraints.
-
-        See `client.query`. Sentences take requests of `batch_size`.
-
-        Args:
-            lines: any text.
-            filled: see `client.query`.
-            batch_size: lines of a request, for sentences.
-            constraints: phrases that the outputs of each line must have or must not have; `None` has none.
-            first_line: number of the first line, for messages.
-
-        Raises:
-            T2TError: constraints contradict each other, or the options have none; or as `constraints_of` and
-                `client.query`.
-        """
-        options = self.options
-        lines = texts_of([lines] if isinstance(lines, str) else lines, first=first_line)
-        if constraints is not None:
-            constraints = _constraints_of(constraints, len(lines), first_line)
-        if constraints:
-            return self._constrained(lines, filled, constraints, first_line)
-        if not options.split_sentences:
-            return self._nbest(lines, filled)
-        lines = tagged(lines, options.tag)
-        tags = [options.tag] if options.tag else []
-        if options.problem and options.problem.lines_have_tags:
-            tags = leading_tags(lines)
-        paragraphs = [split(line, options.language, tags) for line in lines]
-        texts = [text for paragraph in paragraphs for text in paragraph.texts]
-        outputs = iter(self._best(texts, tags, batch_size))
-        return [[join_outputs(one, [next(outputs) for _ in one.segments])] for one in paragraphs]
-
-    def _best(self, texts: Sequence[str], tags: Sequence[str], batch_size: int) -> list[Translation]:
-        """Returns the best output of each text; one that is too long is translated in parts."""
-        best: list[Translation] = []
-        for start in range(0, len(texts), batch_size):
-            best += (outputs[0] for outputs in self._nbest(texts[start : start + batch_size], False))
-        for place, text in enumerate(texts):
-            parts = halve(text, tags) if best[place].truncated else None
-            if parts and len(parts.segments) > 1:
-                best[place] = join_outputs(parts, self._best(parts.texts, tags, batch_size))
-        return best
-
-    def _constrained(
-        self,
-        lines: Sequence[str],
-        filled: bool,
-        constraints: Sequence[LineConstraints | None],
-        first_line: int,
-    ) -> list[list[Translation]]:
-        """Translates lines of which some have constraints; the others as without."""
-        from t2t_revival.decoding.constrained_lines import checked
-
-        usual = self.options.usual
-        trees = self.options.problem is not None and self.options.problem.separates_words
-        capabilities.check(usual.asked({"constraints": constraints}), *[capabilities.PARSER] * trees)
-        all_checked = [one and checked(one, first_line + place) for place, one in enumerate(constraints)]
-        inputs = self._inputs(lines)
-        requests = self._description.requests(inputs, all_checked, usual, usual.outputs, first_line)
-        bound = self._answered(requests)
-        if filled:
-            none = [Translation("", -math.inf)] * usual.outputs
-            bound = {place: [*outputs, *none][: usual.outputs] for place, outputs in bound.items()}
-        places = [*bound]
-        rows = [lines[place] for place in places], [inputs[place] for place in places], [*bound.values()]
-        found: dict[int, list[Translation]] = {}
-        for place, outputs in zip(places, self._finished(*rows), strict=True):
-            one = all_checked[place]
-            assert one
-            found[place] = [
-                replace(output, missing=one.missing(output.text), present=one.present(output.text))
-                for output in outputs
-            ]
-        free = [place for place in range(len(lines)) if place not in bound]
-        if free:
-            found |= zip(free, self._nbest([lines[place] for place in free], filled), strict=True)
-        return [found[place] for place in range(len(lines))]
+        model: Model,
+        options: DecodeHParams | None = None,
+        problem: Problem | None = None,
+        batch_size: int = BATCH_SIZE,
+        as_exported: bool = True,
+        describe: Callable[[Model], Description] = Description.of,
+    ) -> None:
+        self.model, self.problem, self.batch_size, self.as_exported = model, problem, batch_size, as_exported
+        self.options, self._describe = options or DecodeHParams(), describe
+        self.places = [capabilities.PARSER] if problem and problem.separates_words else []
+        self.width = 1  # outputs of a line in the latest response
 
     @cached_property
-    def _description(self) -> Description:
-        from t2t_revival.serving.phrases import Description
+    def description(self) -> Description:
+        """The model as it describes itself."""
+        return self._describe(self.model)
 
-        return Description.of(self.model)
+    @property
+    def vocabularies(self) -> Vocabularies:
+        """Vocabularies of source and target, which the model tells."""
+        return self.description.vocabularies
 
-    def _answered(self, requests: Requests) -> dict[int, list[Translation]]:
-        """Calls the model for each of the requests; returns their outputs."""
-        from t2t_revival.serving.phrases import next_request
+    @property
+    def max_length(self) -> int:
+        """Maximum number of tokens of an input, EOS included, which the model tells."""
+        return self.description.max_length
 
-        request, found = next_request(requests)
-        while request is not None:
-            request, found = next_request(requests, self.model.predict(WITH_TABLES, request))
-        return found
+    @property
+    def why_unchecked(self) -> str:
+        """The reason for which terms are not checked; empty if they are."""
+        return "" if self.description.aligns else OF_EXPORT
 
-    def _nbest(self, lines: Sequence[str], filled: bool) -> list[list[Translation]]:
-        inputs = self._inputs(lines)
-        answers = query(self.model, inputs, self.options.search, len(inputs), filled)
-        return self._finished(lines, inputs, answers)
+    @property
+    def num_outputs(self) -> int:
+        """The number of outputs of a line, where a call does not say another; at most, as exported."""
+        return MAX_CANDIDATES if self.as_exported else self.options.outputs
 
-    def _inputs(self, lines: Sequence[str]) -> list[str]:
-        """Returns what the model reads of each line."""
-        problem, options = self.options.problem, self.options
-        inputs = tagged(lines, options.tag)
-        return [problem.preprocess(line, options.tokenized) for line in inputs] if problem else inputs
+    @property
+    def num_columns(self) -> int:
+        """The number of outputs of a line that is not blank, those that do not exist included."""
+        return self.width if self.as_exported else self.options.outputs
 
-    def _finished(
-        self, lines: Sequence[str], inputs: Sequence[str], answers: Sequence[list[Translation]]
-    ) -> list[list[Translation]]:
-        """Returns outputs as people read them, with their details."""
-        problem, options = self.options.problem, self.options
-        results = [
-            [self._finish(text, output) for output in outputs] if not is_blank(text) else outputs[:1]
-            for text, outputs in zip(inputs, answers, strict=True)
-        ]
-        if not options.detailed:
-            return results
-        own = [problem.preprocess(line, options.tokenized) for line in lines] if problem else lines
-        return self._detailed(own, results)
+    def open(self, request: Request, on_truncation: OnTruncation) -> ServedSearch:
+        """Opens a request; which inputs are too long is known when they are decoded.
 
-    def _detailed(self, lines: Sequence[str], results: list[list[Translation]]) -> list[list[Translation]]:
-        """Adds details to outputs, by one more request."""
-        from t2t_revival.serving.details import query_details
-
-        options, tag = self.options.detailed, self.options.tag
-        assert options
-        pairs = [
-            (line, output.text)
-            for line, outputs in zip(lines, results, strict=True)
-            for output in outputs
-            if not is_blank(line) and math.isfinite(output.score)
-        ]
-        found = iter(query_details(self.model, pairs, options.alternatives, bool(options.alignments), tag))
-        return [
-            [
-                replace(output, details=next(found))
-                if not is_blank(line) and math.isfinite(output.score)
-                else output
-                for output in outputs
-            ]
-            for line, outputs in zip(lines, results, strict=True)
-        ]
-
-    def iterate(
-        self,
-        lines: Sequence[str],
-        batch_size: int,
-        filled: bool = False,
-        constraints: Sequence[LineConstraints | None] | None = None,
-        skip: int = 0,
-    ) -> Iterator[list[Translation]]:
-        """Yields the outputs of each line, by requests of `batch_size`.
-
-        Args:
-            lines: any text.
-            batch_size: lines of one request.
-            filled: see `client.query`.
-            constraints: see `nbest`.
-            skip: number of lines at the beginning that have no outputs here.
+        Raises:
+            T2TError: as `ConstrainedLines`.
         """
-        for start in range(skip - skip % batch_size, len(lines), batch_size):
-            part = slice(start, start + batch_size)
-            own = constraints and constraints[part]
-            yield from self.nbest(lines[part], filled, batch_size, own, start + 1)[max(skip - start, 0) :]
+        return ServedSearch(self, request, on_truncation)
 
-    def _finish(self, inputs: str, output: Translation) -> Translation:
-        problem = self.options.problem
-        if problem is None or math.isinf(output.score):  # fewer outputs than for other lines
-            return output
-        text, repaired = problem.postprocess(inputs, output.text)
-        return replace(output, text=text, repaired=repaired)
+    def align(self, pairs: Sequence[tuple[str, str]]) -> Iterator[Sequence[Link]]:
+        """Yields the word alignments of inputs and outputs.
 
-    def origin(
-        self,
-        lines: Sequence[str],
-        model_name: str | None,
-        batch_size: int,
-        constraints: Sequence[LineConstraints | None] | None = None,
-    ) -> dict[str, Any]:
-        """Returns everything that outputs depend on, except for the model that a server has at the time.
-
-        Args:
-            lines: see `iterate`.
-            model_name: the model's name at the server.
-            batch_size: see `iterate`.
-            constraints: see `iterate`.
+        Raises:
+            T2TError: the model was exported without alignment heads.
         """
-        options = self.options
-        bound = [dataclasses.astuple(one) if one else None for one in constraints or ()]
+        for start in range(0, len(pairs), self.batch_size):
+            some = pairs[start : start + self.batch_size]
+            for details in query_details(self.model, some, aligns=True, tag=self.options.tag):
+                yield details.links
+
+    def origin(self, has_terms: bool = False) -> dict[str, Any]:
+        """Returns everything that outputs depend on, but for lines and the model that a server has then."""
         return {
-            "input": digest(lines),
-            "model": [self.model.where, model_name],
-            "problem": options.problem and options.problem.name,
-            "decode_hparams": options.search and dataclasses.asdict(options.search),
-            "tokenized": options.tokenized,
-            "tag": options.tag,
-            "split_sentences": options.split_sentences,
-            "details": options.detailed and dataclasses.asdict(options.detailed),
-            "batch_size": batch_size,
-            **({"constraints": digest(bound)} if any(bound) else {}),
+            "model": self.model.where,
+            "problem": self.problem and self.problem.name,
+            "as exported": self.as_exported,
+            "lines of a request": self.batch_size,
+            **dataclasses.asdict(self.options),
         }
 
 
-def _constraints_of(constraints: Any, lines: int, first_line: int) -> list[LineConstraints | None] | None:
-    """Calls `constraints_of`, which needs NumPy."""
-    from t2t_revival.decoding.lexical_constraints import constraints_of
+class ServedSearch:
+    """The decoding of a request by an exported model; see `Search`.
 
-    return constraints_of(constraints, lines, first_line)
+    Args:
+        translator: has the model.
+        request: what is decoded.
+        on_truncation: called for each input that is too long.
+    """
+
+    def __init__(self, translator: ServedTranslator, request: Request, on_truncation: OnTruncation) -> None:
+        self._translator, self._model, self._request = translator, translator.model, request
+        self._on_truncation = on_truncation
+        n = translator.options.outputs if translator.as_exported else request.n
+        self._n = request.options.candidates_of(n)  # of a request with settings
+        self._ids: list[list[int]] = []
+        self._cut: set[int] = set()
+        self._constrained: ConstrainedSearch | None = None
+        if request.constraints:
+            request, search = self._encode(translator.description), addon("constrained_search")
+            self._constrained = search(request, self._ids, translator.description.spelling, self._find_bound)
+
+    def _encode(self, description: Description) -> Request:
+        """Encodes the inputs, as their tables need it; returns the request with the export's own settings."""
+        options = replace(self._request.options, max_length_ratio=description.max_length_ratio, tag="")
+        first = self._request.first_number
+        preprocessor = Preprocessor(description.vocabularies, None, options, description.max_length, first)
+        self._ids = preprocessor.sources(self._request.texts, lambda cut: self._cut.add(cut.number - first))
+        return replace(self._request, options=options)
+
+    def _note(self, truncation: Truncation) -> None:
+        """Notes an input that is too long, once."""
+        index = truncation.number - self._request.first_number
+        if index not in self._cut:
+            self._cut.add(index)
+            self._on_truncation(truncation)
+
+    def windows(
+        self,
+        decode: Callable[[list[int]], list[Result]],
+        on_progress: OnProgress,
+        ends: Container[int],
+        skip: int,
+    ) -> Iterator[tuple[range, list[Result]]]:
+        """Calls a function with the inputs of each request, in their order."""
+        lengths = [MIN_TOKENS] * len(self._request.texts)
+        batch_size = MIN_TOKENS * self._translator.batch_size
+        return map_batches(
+            decode, lengths, batch_size, on_progress=on_progress, ends=ends, skip=skip, sizes=(1,)
+        )
+
+    def find(self, indices: Sequence[int]) -> Candidates:
+        """Decodes inputs by one request, and more for those with constraints."""
+        if self._constrained is None:
+            return self.find_free(indices)
+        free = [index for index in indices if index not in self._constrained]
+        bound = self._bound(self._constrained.search(indices))
+        return {**bound, **(self.find_free(free) if free else {})}
+
+    def find_free(self, indices: Sequence[int]) -> Candidates:
+        """Decodes inputs without constraints."""
+        request, options = self._request, self._request.options
+        inputs: dict[str, Sequence[Any]] = {"inputs": [request.texts[index] for index in indices]}
+        if request.prefixes:
+            signature = WITH_PREFIXES
+            inputs |= option_inputs(options, len(indices), self._n)
+            inputs["prefixes"] = [request.prefixes[index].translate(LINE_ENDS) for index in indices]
+        elif self._translator.as_exported:
+            signature = DEFAULT
+        else:
+            signature = signature_of(options)
+            inputs |= option_inputs(options, len(indices), self._n)
+        response = self._model.predict(signature, inputs)
+        outputs = outputs_of(response, len(indices), self._model.where)
+        if signature == DEFAULT:
+            self._translator.width = max(map(len, outputs), default=1)
+        found = dict(zip(indices, outputs, strict=True))
+        for index, candidates in found.items():
+            if candidates[0].truncated:
+                self._note(Truncation(request.first_number + index))
+        return {index: [each for each in found[index] if each.score > MISSING] for index in found}
+
+    def find_bound(self, constraints: Mapping[int, Constraints]) -> Candidates:
+        """Decodes inputs with other constraints than theirs."""
+        assert self._constrained
+        return self._bound(self._constrained.search_again(constraints))
+
+    def annotate(
+        self, outputs: Sequence[tuple[int, str, Sequence[int]]], for_terms: bool
+    ) -> Sequence[Details]:
+        """Returns details of outputs, by one request; of the tokens that the vocabulary splits them into."""
+        options, texts = self._request.options, self._request.texts
+        tag = symbol(options.tag)
+        pairs = [(texts[index].removeprefix(tag), text) for index, text, _ in outputs]
+        aligns = for_terms or bool(options.alignments)
+        return query_details(self._model, pairs, options.alternatives, aligns, options.tag)
+
+    def _find_bound(self, attempt: Attempt) -> dict[int, Found]:
+        options = self._request.options
+        texts = [self._request.texts[index] for index in attempt.indices]
+        inputs = {
+            "inputs": texts,
+            **option_inputs(options, len(texts), self._n),
+            "tables": addon("pack_tables")(attempt.tables),
+        }
+        response = self._model.predict(WITH_TABLES, inputs)
+        scores = [[score if score > NO_OUTPUT else MISSING for score in row] for row in response["scores"]]
+        return dict(zip(attempt.indices, zip(response["ids"], scores, strict=True), strict=True))
+
+    def _bound(self, found: Mapping[int, Found]) -> Candidates:
+        """Returns the outputs that searches with constraints have found, as text."""
+        decode = self._translator.vocabularies.targets.decode
+        return {
+            index: [
+                Candidate(decode(ids).translate(LINE_ENDS), score, truncated=index in self._cut)
+                for ids, score in zip(rows, scores, strict=True)
+                if score > MISSING
+            ]
+            or [Candidate("", MISSING)]
+            for index, (rows, scores) in found.items()
+        }
+
+
+def parse_options(text: str, problem: Problem | None) -> tuple[DecodeHParams, bool]:
+    """Returns the settings of requests, and whether none of them is of the search.
+
+    Raises:
+        T2TError: a setting is wrong, or is not one of requests.
+    """
+    default = DecodeHParams.from_problem(problem) if problem else DecodeHParams()
+    options = DecodeHParams.parse(text, dataclasses.asdict(default))
+    capabilities.check(options.asked(beside=default), capabilities.REQUEST)
+    if options.tokenized and not problem:
+        raise T2TError("decode_hparams: tokenized is for parsing: give --problem too")
+    types = {field.name: field.type for field in dataclasses.fields(DecodeHParams)}
+    return options, parse_overrides(text, types).keys().isdisjoint(SEARCH)

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from t2t_revival.decoding.hypothesis_scores import TERMS
+
 if TYPE_CHECKING:
     from t2t_revival.decoding.options import DecodeHParams
 
 DEFAULT, WITH_OPTIONS = "serving_default", "translate_with_options"  # signatures
 WITH_SAMPLING = "translate_with_sampling"
 WITH_TABLES = "translate_with_tables"  # of phrases; of models whose outputs are text
-DESCRIBE = "describe"  # what these tables depend on
+WITH_PREFIXES = "translate_with_prefixes"  # beginnings of the outputs; of these models too
+DESCRIBE = "describe"  # vocabularies, and what else whoever asks may need
 SCORE = "score"  # of given outputs, with their details
 NO_OUTPUT = -1e9  # stands for -inf, which JSON lacks: score of the padding where a line has fewer outputs
 DTYPES = {
@@ -19,10 +22,11 @@ DTYPES = {
     "targets": "string",
     "alternatives": "int32",
     "beam_size": "int32",
-    "alpha": "float32",
+    **dict.fromkeys((term.name for term in TERMS), "float32"),
     "extra_length": "int32",
     "n": "int32",
     "tables": "string",
+    "prefixes": "string",
     "tag": "string",
     "sampling_temp": "float32",
     "sampling_keep_top_k": "int32",
@@ -37,17 +41,14 @@ def signature_of(options: DecodeHParams) -> str:
     return WITH_SAMPLING if options.samples else WITH_OPTIONS
 
 
-def option_inputs(options: DecodeHParams, lines: int) -> dict[str, list[Any]]:
-    """Returns the options of the signature that decodes with them, each repeated for each line."""
-    values = {
-        "alpha": float(options.alpha),
-        "extra_length": options.extra_length,
-        "n": options.outputs,
-    }
+def option_inputs(options: DecodeHParams, lines: int, n: int) -> dict[str, list[Any]]:
+    """Returns the options of a signature that decodes to n outputs, each repeated for each line."""
+    values: dict[str, Any] = {"extra_length": options.extra_length, "n": n}
+    values |= {"alpha": float(options.alpha), **options.score_terms}
     if options.samples:
         values["sampling_temp"] = float(options.sampling_temp)
         values["sampling_keep_top_k"] = options.sampling_keep_top_k
         values["random_seed"] = options.random_seed
     else:
-        values["beam_size"] = options.beam_size
+        values["beam_size"] = options.candidates_of(options.beam_size)
     return {name: [value] * lines for name, value in values.items()}

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import replace
+from functools import cached_property
 from typing import Any
 
 import tensorflow as tf
@@ -15,13 +16,15 @@ from t2t_revival.decoding.preprocessor import Truncation, check_tag, known_tags
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.call_options import OPTIONS, TAG
-from t2t_revival.serving.signatures import DEFAULT, NO_OUTPUT, WITH_OPTIONS, Inputs
+from t2t_revival.serving.description import Description
+from t2t_revival.serving.signatures import DEFAULT, DESCRIBE, NO_OUTPUT, WITH_OPTIONS, Inputs
 
 OUTPUTS = (
     tf.TensorSpec([None, None], tf.string, "outputs"),
     tf.TensorSpec([None, None], tf.float32, "scores"),
     tf.TensorSpec([None], tf.bool, "truncated"),
 )
+DESCRIPTION = (tf.TensorSpec([None], tf.string, "description"),)
 
 
 class TranslatorModel:
@@ -39,11 +42,17 @@ class TranslatorModel:
         self._translator = translator
         self.where = str(translator.checkpoint.path if translator.checkpoint else "the model")
         options = [*OPTIONS, TAG] if known_tags(translator.vocabularies, translator.problem) else OPTIONS
-        self.signature_defs = {DEFAULT: _definition(OPTIONS[:1]), WITH_OPTIONS: _definition(options)}
+        self.signature_defs = {
+            DEFAULT: _definition(OPTIONS[:1]),
+            WITH_OPTIONS: _definition(options),
+            DESCRIBE: _definition(OPTIONS[:1], DESCRIPTION),
+        }
 
     def predict(self, signature: str, inputs: Inputs) -> Mapping[str, Any]:
         """Calls a signature; see `Model.predict`."""
         own = self._translator.options
+        if signature == DESCRIBE:
+            return {"description": [self._description] * len(inputs["inputs"])}
         if signature == DEFAULT:
             calls = [(own, own.outputs)] * len(inputs["inputs"])
         else:
@@ -66,6 +75,12 @@ class TranslatorModel:
             "scores": [[score for _, score in row] for row in padded],
             "truncated": truncated,
         }
+
+    @cached_property
+    def _description(self) -> str:
+        translator = self._translator
+        ratio = translator.options.max_length_ratio
+        return Description(translator.vocabularies, translator.max_length, ratio, aligns=False).to_json()
 
     def close(self) -> None:
         """Leaves the model, whose memory goes with it."""
@@ -98,9 +113,9 @@ class TranslatorModel:
         return outputs, [truncation.number for truncation in cut]
 
 
-def _definition(inputs: list[tf.TensorSpec]) -> SignatureDef:
+def _definition(inputs: list[tf.TensorSpec], outputs: Sequence[tf.TensorSpec] = OUTPUTS) -> SignatureDef:
     definition = SignatureDef(method_name="tensorflow/serving/predict")
-    for specs, tensors in ((inputs, definition.inputs), (OUTPUTS, definition.outputs)):
+    for specs, tensors in ((inputs, definition.inputs), (outputs, definition.outputs)):
         for spec in specs:
             tensor = tensors[spec.name]
             tensor.name, tensor.dtype = f"{spec.name}:0", spec.dtype.as_datatype_enum

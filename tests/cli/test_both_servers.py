@@ -12,9 +12,9 @@ from contextlib import suppress
 import pytest
 import requests
 
+from t2t_revival.addons.lexical.packing import NO_PHRASES
 from t2t_revival.cli import decoder, query_server
 from t2t_revival.serving.folder_model import FolderModel
-from t2t_revival.serving.phrases import NO_PHRASES
 from tests.cli.served import Server
 
 HOST = "127.0.0.1"
@@ -132,6 +132,36 @@ def test_phrases_are_those_of_the_decoder(addresses, trained, export_dir, tmp_pa
             assert (answer["text"], answer["score"]) == (one["text"], one["score"])
 
 
+@pytest.mark.parametrize(
+    ("settings", "lines", "options"),
+    [
+        ("", ["the dog\tder Hund", "houses\t"], {"prefix": "der Hund"}),
+        (",mbr=chrf,candidates=4", ["the dog", "houses"], {"mbr": "chrf", "candidates": 4}),
+    ],
+)
+def test_what_only_the_decoder_had(addresses, trained, tmp_path, settings, lines, options):
+    """Forced beginnings, and the candidate that is most like the others."""
+    (tmp_path / "in").write_text("".join(f"{line}\n" for line in lines))
+    flags = [
+        f"--decode_hparams=beam_size=3,extra_length=3{settings}",
+        *["--partial_targets"] * ("prefix" in options),
+        f"--decode_from_file={tmp_path / 'in'}",
+        f"--decode_to_file={tmp_path / 'o'}",
+    ]
+    assert decoder.main(["t2t-decoder", f"--output_dir={trained / 'out'}", *flags]) == 0
+    expected = (tmp_path / "o").read_text()
+    asked = [f"--server={addresses[0]}", f"--servable_name={NAME}", *flags]
+    assert query_server.main(["t2t-query-server", *asked]) == 0
+    assert (tmp_path / "o").read_text() == expected
+    options = {"beam_size": 3, "extra_length": 3, **options}
+    request = {"text": lines[0].partition("\t")[0], "options": options}
+    if len(addresses) == 1:
+        (answer,) = requests.post(f"{addresses[0]}/translate", json=request, timeout=60).json()[
+            "translations"
+        ]
+        assert answer["text"] == expected.splitlines()[0]
+
+
 def test_rows_and_columns(rest):
     rows = predict(rest, instances=["the dog", "houses"])["predictions"]
     columns = predict(rest, inputs={"inputs": ["the dog", "houses"]})["outputs"]
@@ -147,10 +177,16 @@ def test_options_are_scalars_too(rest):
     assert [len(outputs) for outputs in columns["outputs"]] == [2, 2]
 
 
-VALUES = {"targets": "the", "alternatives": 2, "tables": NO_PHRASES, "random_seed": 1} | OPTIONS
+VALUES = {
+    "targets": "the",
+    "alternatives": 2,
+    "tables": NO_PHRASES,
+    "prefixes": "der",
+    "random_seed": 1,
+} | OPTIONS
 VALUES |= {"sampling_temp": 0.9, "sampling_keep_top_k": -1}
 SIGNATURES = ["serving_default", "translate_with_options", "translate_with_sampling"]
-SIGNATURES += ["translate_with_tables", "describe", "score"]
+SIGNATURES += ["translate_with_tables", "translate_with_prefixes", "describe", "score"]
 
 
 def plain(value):

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from t2t_revival import T2TError, Translator
+from t2t_revival.addons import head_choice
 from t2t_revival.cli import align, decoder
-from t2t_revival.decoding import head_choice
 from t2t_revival.decoding.alignment_heads import FILE_NAME, AlignmentHeads
 from t2t_revival.utils import checked_json
 

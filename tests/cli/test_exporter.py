@@ -20,6 +20,7 @@ from t2t_revival.serving.signatures import (
     DESCRIBE,
     SCORE,
     WITH_OPTIONS,
+    WITH_PREFIXES,
     WITH_SAMPLING,
     WITH_TABLES,
 )
@@ -90,7 +91,7 @@ def test_what_tensorflow_serving_reads(out):
         )
         assert {value.shape[0] for value in answer.values()} == {len(inputs["inputs"])}
         signatures.add(request.model_spec.signature_name)
-    assert signatures == {DEFAULT, DESCRIBE, SCORE, WITH_OPTIONS, WITH_SAMPLING, WITH_TABLES}
+    assert signatures == {DEFAULT, DESCRIBE, SCORE, WITH_OPTIONS, WITH_PREFIXES, WITH_SAMPLING, WITH_TABLES}
 
 
 @pytest.mark.slow

@@ -35,7 +35,7 @@ RUN = "--problem=translate_ende --hparams_set=tiny"
         (
             "t2t-query-server --server={} --servable_name=echo --inputs_once=a",
             0,
-            "tensorflow,keras,numpy,grpc",
+            "tensorflow,keras,grpc",
         ),
     ],
 )

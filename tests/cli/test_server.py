@@ -158,7 +158,7 @@ def test_ctranslate2_serves_an_output_dir(out, serve):
     assert running.post("/explain", text=LINES[0]).json()["output"] == expected[0][0].text
     refusal = running.post("/translate", text="a", options={"sampling_method": "random"})
     assert refusal.status_code == 400
-    assert "does not sample" in refusal.json()["error"]
+    assert "does not support sampling_method" in refusal.json()["error"]
     assert "is served by ctranslate2, float32" in running.process.err
 
 

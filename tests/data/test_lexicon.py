@@ -5,9 +5,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from t2t_revival.data import lexicon
+from t2t_revival.addons import lexicon
+from t2t_revival.addons.lexicon import (
+    NULL,
+    learn_translations,
+    most_probable,
+    translation_probabilities,
+)
 from t2t_revival.data.examples import Pairs, Side
-from t2t_revival.data.lexicon import NULL, learn_translations, most_probable, translation_probabilities
 
 VOCAB = 9
 SENTENCES = st.lists(st.integers(1, VOCAB - 1), min_size=1, max_size=6)

@@ -1,12 +1,11 @@
 """Alignment heads: the rule that makes links of their weights, and their file."""
 
-import dataclasses
-
 import numpy as np
 import pytest
 
 from t2t_revival import T2TError
-from t2t_revival.decoding.alignment_heads import FILE_NAME, AlignmentHeads, weights_of_words
+from t2t_revival.data.vocabulary.spans import Span, Words
+from t2t_revival.decoding.alignment_heads import FILE_NAME, AlignmentHeads, LinkRule
 from tests.support.tiny_models import TINY
 
 ONE = AlignmentHeads(1, (1,), shifted=False)
@@ -14,42 +13,39 @@ ONE = AlignmentHeads(1, (1,), shifted=False)
 ATTENTION = np.array(
     [[0.5, 0.1, 0.2, 0.2], [0.1, 0.2, 0.1, 0.6], [0.0, 0.6, 0.2, 0.2], [0.7, 0.1, 0.1, 0.1]], np.float32
 )
-SOURCE_WORDS, TARGET_WORDS = [0, 1, 1], [0, 0, 1]
+SPANS = [Span(0, 1), Span(2, 3)]
+SOURCE_WORDS, TARGET_WORDS = Words(SPANS, [0, 1, 1]), Words(SPANS, [0, 0, 1])
 
 
 def test_words_have_means_of_sums():
-    weights, of_end = weights_of_words(ATTENTION, SOURCE_WORDS, TARGET_WORDS, shifted=False)
+    weights, _ = LinkRule().align(ATTENTION, SOURCE_WORDS, TARGET_WORDS)
     np.testing.assert_allclose(weights, [[0.3, 0.3], [0.0, 0.8]], rtol=1e-6)
-    np.testing.assert_allclose(of_end, [0.4, 0.2], rtol=1e-6)
-    weights, of_end = weights_of_words(ATTENTION, SOURCE_WORDS, TARGET_WORDS, shifted=True)
-    np.testing.assert_allclose(weights, [[0.05, 0.55], [0.7, 0.2]], rtol=1e-6)
-    np.testing.assert_allclose(of_end, [0.4, 0.1], rtol=1e-6)
-    many = weights_of_words(np.stack([ATTENTION] * 6).reshape(2, 3, 4, 4), SOURCE_WORDS, TARGET_WORDS, True)
-    assert many[0].shape == (2, 3, 2, 2)
 
 
 @pytest.mark.parametrize(
     ("rule", "expected"),
     [
-        ({"shifted": True}, [(1, 0), (0, 1)]),
-        ({"shifted": True, "share": 0.2}, [(1, 0), (0, 1), (1, 1)]),
-        ({"shifted": False, "share": 0.9}, [(0, 0), (1, 0), (1, 1)]),
-        ({"shifted": False, "share": 0.9, "null": True}, [(1, 1)]),
+        (LinkRule(), [(0, 0), (1, 0), (1, 1)]),
+        (LinkRule(null=True), [(1, 1)]),
+        (LinkRule(share=0.0), [(0, 0), (1, 0), (0, 1), (1, 1)]),
     ],
 )
 def test_links(rule, expected):
-    heads = dataclasses.replace(ONE, **rule)
-    assert heads.links(ATTENTION, SOURCE_WORDS, TARGET_WORDS) == expected
+    weights, links = rule.align(ATTENTION, SOURCE_WORDS, TARGET_WORDS)
+    assert links == expected
+    tagged, after_tag = rule.align(ATTENTION, SOURCE_WORDS, TARGET_WORDS, num_tags=1)
+    assert after_tag == [(source - 1, target) for source, target in expected if source]
+    np.testing.assert_array_equal(tagged, weights[:, 1:])
 
 
 def test_a_text_without_words_has_no_links():
-    assert ONE.links(ATTENTION, [], TARGET_WORDS) == []
-    assert ONE.links(ATTENTION, SOURCE_WORDS, []) == []
+    assert LinkRule().align(ATTENTION, Words([], []), TARGET_WORDS)[1] == []
+    assert LinkRule().align(ATTENTION, SOURCE_WORDS, Words([], []))[1] == []
 
 
 def test_the_file_is_read_again(tmp_path):
     heads = AlignmentHeads(2, (1, 2), shifted=True, share=0.7, null=True)
-    assert heads.save(tmp_path, error_rate=0.1) == tmp_path / FILE_NAME
+    assert heads.save(tmp_path, {"error_rate": 0.1}) == tmp_path / FILE_NAME
     assert AlignmentHeads.find(tmp_path, TINY) == heads
 
 

@@ -16,9 +16,9 @@ from t2t_revival import (
     Translation,
     Translator,
 )
+from t2t_revival.addons.lexical.constraints import count, merged
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
-from t2t_revival.decoding.lexical_constraints import count, merged
 
 TEXT = [
     f"the {noun} sees {number} houses, and der {noun} sieht (nicht) ."

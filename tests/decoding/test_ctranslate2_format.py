@@ -5,12 +5,12 @@ import numpy as np
 import pytest
 
 from t2t_revival import HParams, T2TError, Transformer, Translator
+from t2t_revival.addons.shortlist import Translations
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.sentencepiece import EOS
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 from t2t_revival.decoding.alignment_heads import AlignmentHeads
 from t2t_revival.decoding.ctranslate2_format import format_vocabulary_map, write_ctranslate2
-from t2t_revival.decoding.translations import Translations
 
 ctranslate2 = pytest.importorskip("ctranslate2")
 

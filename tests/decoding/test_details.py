@@ -1,18 +1,17 @@
 """Details of outputs: log-probabilities, alternatives and alignments, as the whole model has them."""
 
-import dataclasses
-
 import keras
 import numpy as np
 import pytest
 
 from t2t_revival import DecodeHParams, T2TError, Transformer, Translation, Translator
+from t2t_revival.addons.head_choice import choose_heads, lexical_alignments
 from t2t_revival.data.vocabulary.sentencepiece import EOS
-from t2t_revival.data.word_alignment import Alignment, words_of
+from t2t_revival.data.vocabulary.spans import token_spans, words_of_text
+from t2t_revival.data.word_alignment import Alignment
 from t2t_revival.decoding.alignment_heads import AlignmentHeads
 from t2t_revival.decoding.detailer import encode_pairs
 from t2t_revival.decoding.engine import EngineConfig
-from t2t_revival.decoding.head_choice import choose_heads, lexical_alignments
 from t2t_revival.errors import LineError
 from tests.support.tiny_models import TINY, log_softmax, logits_of
 
@@ -89,24 +88,20 @@ def test_given_pairs(translator, model, vocabulary):
 def test_the_heads_that_align_best_are_chosen(translator):
     pairs = [(LINES[0], "the house sees"), ("the dog", "dog the dog")] * 3
     wanted = AlignmentHeads(1, (2,), shifted=True)
-    by_it = dataclasses.replace(translator.detailer, heads=wanted)
     gold = []
     for one in encode_pairs(translator.preprocessor(), pairs):
         inputs = {"inputs": np.array([one.source_ids]), "targets": np.array([one.ids])}
         weights = np.asarray(translator.model.attention_weights(inputs).encoder_decoder)[0, 0, 1]
-        words = [
-            words_of(translator.vocabulary, ids[:-1], text)
-            for ids, text in ((one.source_ids, one.source), (one.ids, one.text))
-        ]
-        gold.append(frozenset(by_it.heads.links(weights, *words)))
+        words = one.words_of_input(translator.vocabulary), one.words(translator.vocabulary)
+        gold.append(frozenset(wanted.rule.align(weights[1:], *words)[1]))
     alignments = [Alignment(links, links) for links in gold]
-    chosen, rate = choose_heads(translator.head_search, pairs, alignments)
-    assert rate == 0
+    chosen, figures = choose_heads(translator, pairs, alignments)
+    assert figures == {"error_rate": 0, "pairs": 6}
     assert (chosen.layer, chosen.heads, chosen.shifted) == (1, (2,), True)
-    by_recall, missed = choose_heads(translator.head_search, pairs, alignments, all_sure=False)
-    assert (by_recall, missed) == (wanted, 0)
+    by_recall = choose_heads(translator, pairs, alignments, all_sure=False)
+    assert by_recall == (wanted, {"lexical_links_found": 1, "pairs": 6})
     with pytest.raises(T2TError, match="no links to choose heads by"):
-        choose_heads(translator.head_search, pairs, [Alignment(frozenset(), frozenset())] * 6)
+        choose_heads(translator, pairs, [Alignment(frozenset(), frozenset())] * 6)
 
 
 def test_pieces_that_are_each_others_best_translation(translator, vocabulary):
@@ -115,9 +110,11 @@ def test_pieces_that_are_each_others_best_translation(translator, vocabulary):
     texts = "the dog", "dog the"
     source, target = (vocabulary.encode(text) for text in texts)
     table = np.zeros((vocabulary.size, vocabulary.size), np.float32)
-    of_source, of_target = (words_of(vocabulary, vocabulary.encode(text), text) for text in texts)
+    of_source, of_target = (
+        words_of_text(token_spans(vocabulary, vocabulary.encode(text)), text).of_tokens for text in texts
+    )
     for piece, word in zip(source, of_source, strict=True):
         for other, its_word in zip(target, of_target, strict=True):
             table[piece, other] = 1.0 if word != its_word else 0.1
-    (found,) = lexical_alignments(translator.head_search, [texts], csr_array(table))
+    (found,) = lexical_alignments(translator, [texts], csr_array(table))
     assert found.sure == {(0, 1), (1, 0)}

@@ -8,7 +8,7 @@ from sacrebleu.metrics import BLEU as SacreBleu
 from sacrebleu.metrics import CHRF as SacreChrf
 
 from t2t_revival import Translation
-from t2t_revival.decoding.minimum_bayes_risk import expected_utilities
+from t2t_revival.addons.choose import expected_utilities
 from t2t_revival.decoding.options import BLEU, CHRF
 from t2t_revival.decoding.resumable import nearest
 

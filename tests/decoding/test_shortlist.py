@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from t2t_revival import DecodeHParams, T2TError, Translator
+from t2t_revival.addons.shortlist import FILE_NAME, Translations, coverage, data_warning
 from t2t_revival.data.examples import Pairs, Side
-from t2t_revival.decoding.translations import FILE_NAME, Translations, coverage, data_warning
 from tests.support.tiny_models import PAD, tiny
 
 VOCAB = 11

@@ -3,10 +3,10 @@
 import pytest
 
 from t2t_revival import LineConstraints, Terminology, Translation
+from t2t_revival.addons.lexical.term_check import TermCheck, TermLine
 from t2t_revival.data.vocabulary.spans import split_words
 from t2t_revival.decoding.details import Details, Word
 from t2t_revival.decoding.notes import NO_HEADS, NO_WORDS, unchecked
-from t2t_revival.decoding.term_check import TermCheck, TermLine
 
 DACKEL, KATZE = Terminology({"dog": "Dackel"}), Terminology({"dog": "Katze"})
 

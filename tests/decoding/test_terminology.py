@@ -3,8 +3,8 @@
 import pytest
 
 from t2t_revival import LineConstraints, T2TError, Terminology
-from t2t_revival.decoding.json_inputs import JsonLine, parse_json_lines
-from t2t_revival.decoding.lexical_constraints import Term
+from t2t_revival.addons.lexical.constraints import Term
+from t2t_revival.addons.lexical.json_inputs import JsonLine, parse_json_lines
 
 TERMS = Terminology(
     {

@@ -1,6 +1,7 @@
 """An exported model that needs no weights: it writes in capital letters."""
 
 import re
+import string
 import threading
 
 import pytest
@@ -10,14 +11,20 @@ from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef
 from t2t_revival import T2TError
 from t2t_revival.addons.attention import page as attention_page
 from t2t_revival.addons.server.app import create_app
-from t2t_revival.addons.server.inspection import ExplainAnswer, OtherWord, OutputWord, Place, Score, Training
+from t2t_revival.addons.server.explanation import OtherWord
+from t2t_revival.addons.server.inspection import ExplainAnswer, OutputWord, Place, Score, Training
 from t2t_revival.addons.server.translate import Options
 from t2t_revival.addons.server.versions import AVAILABLE, END, ServedModel, Version
+from t2t_revival.data.vocabulary import Vocabularies
+from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
+from t2t_revival.serving.description import Description
 from t2t_revival.serving.signatures import (
     DEFAULT,
+    DESCRIBE,
     DTYPES,
     NO_OUTPUT,
     WITH_OPTIONS,
+    WITH_PREFIXES,
     WITH_SAMPLING,
     WITH_TABLES,
 )
@@ -25,6 +32,12 @@ from t2t_revival.serving.signatures import (
 USUAL = ["inputs", "alpha", "extra_length", "n"]
 SAMPLING = ["sampling_temp", "sampling_keep_top_k", "random_seed"]
 NUMBERS = {"float32": 1, "int32": 3, "string": 7}  # of `DataType`
+
+
+def describe():
+    """The description of a model whose vocabulary has nothing but characters."""
+    vocabulary = SubwordVocabulary.build_from_generator([string.printable], 100)
+    return Description(Vocabularies(vocabulary, vocabulary), 1000, 0.0, aligns=False).to_json()
 
 
 class CapitalLetters:
@@ -38,18 +51,24 @@ class CapitalLetters:
 
     where = "capitals"
     is_closed = False
+    description = describe()
 
     def __init__(self, tags=False):
         self.batches, self.calls, self.gate = [], [], threading.Event()
         self.gate.set()
         self.signature_defs = {DEFAULT: self._signature(["inputs"])}
-        tables = ["beam_size", "tables"]
-        signatures = {WITH_OPTIONS: ["beam_size"], WITH_SAMPLING: SAMPLING, WITH_TABLES: tables}
+        signatures = {
+            WITH_OPTIONS: ["beam_size"],
+            WITH_SAMPLING: SAMPLING,
+            WITH_TABLES: ["beam_size", "tables"],
+            WITH_PREFIXES: ["beam_size", "prefixes"],
+        }
         for name, options in signatures.items():
             definition = self._signature([*USUAL, *options, *(["tag"] if tags else [])])
             self.signature_defs[name] = definition
             if tags:
                 definition.defaults["tag"].string_val.append(b"")
+        self.signature_defs[DESCRIBE] = self._signature(["inputs"])
 
     @property
     def called(self):
@@ -64,6 +83,8 @@ class CapitalLetters:
         options = {name: values[0] for name, values in inputs.items() if name != "inputs"}
         self.calls.append((signature, options))
         assert self.gate.wait(10)
+        if signature == DESCRIBE:
+            return {"description": [self.description] * len(inputs["inputs"])}
         if "fault" in inputs["inputs"]:
             raise T2TError("capitals: a fault")
         counts = inputs.get("n", [1] * len(inputs["inputs"]))

@@ -1,10 +1,12 @@
 """Explanations, and descriptions of the training, of a model that is served from its folder."""
 
+import math
+
 import keras
 import pytest
 
 from t2t_revival import DecodeHParams, T2TError, Transformer, Translator, registry
-from t2t_revival.addons.server.explanation import explain
+from t2t_revival.addons.server.explanation import explain, other_words
 from t2t_revival.addons.server.inspection import MAX_POINTS, ExplainRequest, Inspector
 from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.checkpoints.best import keep_best
@@ -34,17 +36,17 @@ def inspector(translator, tmp_path):
 
 
 def test_an_explanation_in_numbers_of_json(inspector, translator):
-    answer = inspector.explain(ExplainRequest(text="the dogs", output="do, the dog"))
-    expected = explain(translator, "the dogs", "do, the dog")
+    request = ExplainRequest(text="the dogs", output="do, the dog", word=1)
+    answer = inspector.explain(request)
+    hypothesis, details = explain(translator, request.text, request.output)
     assert (answer.text, answer.output) == ("the dogs", "do, the dog")
-    words = [answer.output[word.start : word.end] for word in answer.output_words]
-    assert words == ["do", ",", "the", "dog"]
-    for word, known in zip(answer.output_words, expected.words, strict=True):
-        assert word.attention == pytest.approx(known.attention, abs=1e-4)
-        shown = [(one.text, one.prefix, one.probability) for one in word.alternatives]
-        assert shown == [
-            (one.text, one.prefix, pytest.approx(one.probability, abs=1e-4)) for one in known.alternatives
-        ]
+    assert [(word.start, word.end) for word in answer.words] == [*details.source_words]
+    for number, (word, known) in enumerate(zip(answer.output_words, details.words, strict=True)):
+        assert (word.start, word.end) == (known.start, known.end)
+        assert word.probability == round(math.exp(known.log_prob), 4)
+        assert word.attention == pytest.approx(details.attention[number], abs=1e-4)
+        others = other_words(translator, hypothesis, details, number) if number == 1 else []
+        assert [other.prefix for other in word.alternatives] == [other.prefix for other in others]
 
 
 def test_the_page_of_attention(inspector):

@@ -7,9 +7,10 @@ import time
 import numpy as np
 import pytest
 
-from t2t_revival import DecodeHParams, T2TError, Translation
+from t2t_revival import T2TError, Translation
 from t2t_revival.serving import client
 from t2t_revival.serving.signatures import DEFAULT, NO_OUTPUT, WITH_OPTIONS
+from tests.support.exported import asking
 from tests.support.model_server import HOST, Cable, Canned, ModelServer, Refusal, Side, echo, texts
 
 
@@ -54,16 +55,15 @@ def test_names_and_numbers_that_other_clients_rely_on():
 def test_lines_go_in_batches_and_come_back_in_order(server):
     server.model_server.predict, calls = failing(0, busy)
     lines = [f"line {number}" for number in range(7)]
-    assert texts(client.query(server.model(), lines, batch_size=3)) == [[line.upper()] for line in lines]
+    assert texts(asking(server.model(), batch_size=3).nbest(lines)) == [[line.upper()] for line in lines]
     assert [len(inputs["inputs"]) for _, _, inputs in calls] == [3, 3, 1]
     assert {signature for _, signature, _ in calls} == {"serving_default"}
-    assert client.query(server.model(), []) == []
+    assert asking(server.model()).nbest([]) == []
 
 
 def test_options_are_given_for_each_line(server):
     server.model_server.predict, calls = failing(0, busy)
-    options = DecodeHParams(beam_size=3, alpha=1, extra_length=7, return_beams=True)
-    found = client.query(server.model(), ["a", "b"], options)
+    found = asking(server.model(), "beam_size=3,alpha=1.0,extra_length=7,return_beams=True").nbest(["a", "b"])
     assert found[1] == [Translation("B", 0.0), Translation("B", -1.0), Translation("B", -2.0)]
     ((_, signature, inputs),) = calls
     assert signature == "translate_with_options"
@@ -73,22 +73,22 @@ def test_options_are_given_for_each_line(server):
 
 def test_padding_is_dropped(server):
     def predict(*_):
-        outputs = np.array([[b"a", b""], [b"", b""]], object)
+        outputs = np.array([[b"a", b""]], object)
         return {
             "outputs": outputs,
-            "scores": np.float32([[-1, NO_OUTPUT], [0, NO_OUTPUT]]),
-            "truncated": np.zeros(2, bool),
+            "scores": np.float32([[-1, NO_OUTPUT]]),
+            "truncated": np.zeros(1, bool),
         }
 
     server.model_server.predict = predict
-    found = client.query(server.model(), ["x", ""])
+    found = asking(server.model()).nbest(["x", ""])
     assert found == [[Translation("a", -1.0)], [Translation("", 0.0)]]
 
 
 def test_a_busy_server_is_asked_again(server):
     server.model_server.predict, calls = failing(2, busy)
     lines = ["x" * 10_000] * 500  # more than gRPC keeps for a retry, and takes as an answer, unless told
-    assert len(client.query(server.model(retries=2), lines, batch_size=500)) == 500
+    assert len(asking(server.model(retries=2), batch_size=500).nbest(lines)) == 500
     assert len(calls) == 3
 
 
@@ -99,7 +99,7 @@ def test_a_server_that_stays_busy_says_so(server):
     )
     hint = of_rest if server.protocol == "rest" else "is TensorFlow Serving running"
     with pytest.raises(T2TError, match=f"not available: the queue is full; {hint}"):
-        client.query(server.model(retries=1), ["a"])
+        asking(server.model(retries=1)).nbest(["a"])
     assert len(calls) == 2
 
 
@@ -108,7 +108,7 @@ def test_a_server_that_starts_late_is_reached(server):
         port = listener.getsockname()[1]
     timer = threading.Timer(0.2, lambda: Cable(server.port, port))
     timer.start()
-    assert texts(client.query(server.at(port, retries=4), ["a"])) == [["A"]]
+    assert texts(asking(server.at(port, retries=4)).nbest(["a"])) == [["A"]]
     timer.join()
 
 
@@ -116,13 +116,13 @@ def test_no_server(server):
     with socket.create_server((HOST, 0)) as listener:
         port = listener.getsockname()[1]
     with pytest.raises(T2TError, match=rf"{HOST}:{port}: not available: .*[Cc]onnection refused; is Tensor"):
-        client.query(server.at(port), ["a"])
+        asking(server.at(port)).nbest(["a"])
 
 
 def test_a_host_that_does_not_exist(server):
     scheme = "http://" if server.protocol == "rest" else ""
     with pytest.raises(T2TError, match=r"nowhere\.invalid:80: no"):
-        client.query(client.connect(f"{scheme}nowhere.invalid:80", "echo", 5, 0), ["a"])
+        asking(client.connect(f"{scheme}nowhere.invalid:80", "echo", 5, 0)).nbest(["a"])
 
 
 def test_a_host_that_drops_packets_is_given_up_in_time(server):
@@ -131,7 +131,7 @@ def test_a_host_that_drops_packets_is_given_up_in_time(server):
         with socket.create_connection((HOST, port)):  # fills the queue
             began = time.monotonic()
             with pytest.raises(T2TError, match=r"no answer in 0\.5 s"):
-                client.query(server.at(port, timeout_secs=0.5, retries=4), ["a"])
+                asking(server.at(port, timeout_secs=0.5, retries=4)).nbest(["a"])
             assert time.monotonic() - began < 2
 
 
@@ -139,11 +139,11 @@ def test_a_slow_answer(server):
     done = threading.Event()
     server.model_server.predict, calls = failing(9, lambda: done.wait(10))
     with pytest.raises(T2TError, match=r"no answer in 2 s; .*--timeout_secs"):
-        client.query(server.model(timeout_secs=2.0, retries=4), ["a"])
+        asking(server.model(timeout_secs=2.0, retries=4)).nbest(["a"])
     done.set()
     assert len(calls) == 1
     server.model_server.predict = echo
-    assert texts(client.query(server.model(), ["a"])) == [["A"]]
+    assert texts(asking(server.model()).nbest(["a"])) == [["A"]]
 
 
 def test_a_server_that_dies_in_mid_call(server):
@@ -151,7 +151,7 @@ def test_a_server_that_dies_in_mid_call(server):
     server.model_server.predict, calls = failing(1, cable.cut)
     model = server.at(cable.port)
     with pytest.raises(T2TError, match=r"not available: .*; is TensorFlow Serving running there"):
-        client.query(model, ["a"])
+        asking(model).nbest(["a"])
     assert len(calls) == 1
 
 
@@ -163,7 +163,7 @@ def test_a_server_that_dies_in_mid_call_and_comes_back(server):
         Cable(server.port, cable.port)
 
     server.model_server.predict, calls = failing(1, restart)
-    assert texts(client.query(server.at(cable.port, retries=4), ["a"])) == [["A"]]
+    assert texts(asking(server.at(cable.port, retries=4)).nbest(["a"])) == [["A"]]
     assert len(calls) == 2
 
 
@@ -171,19 +171,19 @@ def test_a_server_that_dies_in_mid_call_and_comes_back(server):
 def test_a_server_that_dies_in_mid_answer(server, most):
     cable = Cable(server.port, most=most)
     with pytest.raises(T2TError, match=f"{HOST}:{cable.port}: not a"):
-        client.query(server.at(cable.port), ["a" * 1000])
+        asking(server.at(cable.port)).nbest(["a" * 1000])
 
 
 def test_an_unknown_servable(server):
     with pytest.raises(T2TError, match=r"Servable not found .*Latest\(other\); .*--servable_name=other"):
-        client.query(server.model(name="other"), ["a"])
+        asking(server.model(name="other")).nbest(["a"])
 
 
 def test_the_port_of_the_other_protocol(server):
     ports = {server.model_server.grpc_port, server.model_server.rest_port}
     (other,) = ports - {server.port}
     with pytest.raises(T2TError, match=r"not available: .*host:port is for gRPC, http://host:port for REST"):
-        client.query(server.at(other), ["a"])
+        asking(server.at(other)).nbest(["a"])
 
 
 @pytest.mark.parametrize(
@@ -205,7 +205,7 @@ def test_a_response_of_another_shape(server, change, message):
 
     server.model_server.predict = predict
     with pytest.raises(T2TError, match=message):
-        client.query(server.model(), ["a", "b"])
+        asking(server.model()).nbest(["a", "b"])
 
 
 @pytest.mark.parametrize(
@@ -232,10 +232,10 @@ def test_a_response_of_another_shape(server, change, message):
 def test_responses_of_other_http_servers(content, message):
     canned = Canned(content)
     with pytest.raises(T2TError, match=f"http://{HOST}:{canned.port}: {message}"):
-        client.query(client.connect(f"http://{HOST}:{canned.port}/", "echo", 10, 1), ["a"])
+        asking(client.connect(f"http://{HOST}:{canned.port}/", "echo", 10, 1)).nbest(["a"])
     canned.close()
 
 
 def test_a_line_that_cannot_be_utf8(server):
-    with pytest.raises(T2TError, match="not UTF-8 text"):
-        client.query(server.model(), ["a", "b\udcff"])
+    with pytest.raises(T2TError, match="line 2: not valid Unicode"):
+        asking(server.model()).nbest(["a", "b\udcff"])

@@ -7,7 +7,7 @@ import pytest
 
 from t2t_revival import DecodeHParams, T2TError, Translator
 from t2t_revival.serving.details import query_details
-from t2t_revival.serving.served_translator import ServedOptions, ServedTranslator
+from t2t_revival.serving.served_translator import ServedTranslator, parse_options
 from tests.support.exported import HEADS
 
 OPTIONS = DecodeHParams.parse(
@@ -54,7 +54,7 @@ def test_they_are_the_decoders(served, detailed):
 
 @pytest.mark.slow
 def test_served_outputs_have_them(served, detailed):
-    found = ServedTranslator(served, ServedOptions(detailed=OPTIONS)).nbest(LINES)
+    found = ServedTranslator(served, OPTIONS).nbest(LINES)
     expected = detailed.nbest(LINES)
     for (output, *_), (other, *_) in zip(found, expected, strict=True):
         assert output.text == other.text
@@ -110,7 +110,7 @@ def test_a_model_that_does_not_tell_all(served):
 
 
 def test_options_of_requests():
-    options = ServedOptions.parse("alignments=pharaoh,alternatives=2", None)
-    assert options.detailed == dataclasses.replace(DecodeHParams(), alignments="pharaoh", alternatives=2)
-    assert options.search is None
-    assert ServedOptions.parse("alpha=0.5", None).detailed is None
+    options, as_exported = parse_options("alignments=pharaoh,alternatives=2", None)
+    assert options == dataclasses.replace(DecodeHParams(), alignments="pharaoh", alternatives=2)
+    assert as_exported
+    assert not parse_options("alpha=0.5", None)[1]

@@ -17,6 +17,7 @@ from t2t_revival.serving import client
 from t2t_revival.serving.folder_model import FolderModel
 from t2t_revival.serving.signatures import DEFAULT, NO_OUTPUT, WITH_OPTIONS
 from t2t_revival.serving.translator_model import TranslatorModel
+from tests.support.exported import asking
 from tests.support.forked import in_child
 from tests.support.model_server import ModelServer, Servable, Side, texts
 
@@ -74,9 +75,9 @@ def test_each_line_has_its_options_and_missing_outputs_are_filled_up(translator,
 @pytest.mark.filterwarnings("ignore:line 4")
 def test_any_text_is_answered(translator, model):
     expected = texts(translator.nbest(BAD))
-    assert texts(client.query(model, BAD)) == expected
-    assert [texts(client.query(model, [line]))[0] for line in BAD] == expected
-    many = texts(client.query(model, ["", "cat"] * 500, batch_size=1000))
+    assert texts(asking(model).nbest(BAD)) == expected
+    assert [texts(asking(model).nbest([line]))[0] for line in BAD] == expected
+    many = texts(asking(model, batch_size=1000).nbest(["", "cat"] * 500))
     assert many == texts(translator.nbest(["", "cat"])) * 500
 
 
@@ -84,7 +85,7 @@ def test_any_text_is_answered(translator, model):
 @settings(deadline=None)
 @given(text=st.text(st.characters(exclude_categories=["Cs"]), max_size=12))
 def test_random_text_is_answered(translator, served, text):
-    assert texts(client.query(served, [text])) == texts(translator.nbest([text]))
+    assert texts(asking(served).nbest([text])) == texts(translator.nbest([text]))
 
 
 @pytest.mark.slow

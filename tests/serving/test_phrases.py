@@ -1,20 +1,23 @@
 """Phrases that outputs of exported models must or must not have: their outputs are those of `Translator`."""
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 from t2t_revival import DecodeHParams, LineConstraints, T2TError
+from t2t_revival.addons.lexical.constraints import fit
+from t2t_revival.addons.lexical.packed_tables import unpack
+from t2t_revival.addons.lexical.packing import pack
+from t2t_revival.addons.lexical.tables import tables_of
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 from t2t_revival.serving.export import export
 from t2t_revival.serving.folder_model import FolderModel
 from t2t_revival.serving.module import ServingModule
-from t2t_revival.serving.packed_tables import unpack
-from t2t_revival.serving.phrases import Description
-from t2t_revival.serving.served_translator import ServedOptions, ServedTranslator
+from t2t_revival.serving.served_translator import ServedTranslator
 from t2t_revival.serving.signatures import WITH_TABLES
 from tests.support.exported import make_translator
 
@@ -38,7 +41,7 @@ def models(request, tmp_path_factory):
         vocabulary = Vocabulary.train(TEXT, folder / "v.spm", 330)
     translator = make_translator(vocabulary, OPTIONS, max_length=40)
     model = FolderModel(export(translator, folder, "m"))
-    yield translator, ServedTranslator(model, ServedOptions(search=OPTIONS, usual=OPTIONS))
+    yield translator, ServedTranslator(model, replace(OPTIONS, max_length_ratio=0.0), as_exported=False)
     model.close()
 
 
@@ -87,9 +90,9 @@ def test_faults_name_the_line(models):
 def test_tables_of_other_sizes_are_one_batch(models):
     """Each sentence's own tables, which differ in phrases, states and tokens."""
     _, served = models
-    description = Description.of(served.model)
+    spelling = served.description.spelling
     given = [LineConstraints(("cat",)), LineConstraints(("dog", "houses, and"), ("the",))]
-    packed = [next(description.requests(["a"], [one], OPTIONS, 1))["tables"] for one in given]
+    packed = [pack(tables_of([fit(constraints, spelling, 25)], [25])) for constraints in given]
     together = unpack(tf.constant([text for (text,) in packed]))
     for row, (text,) in enumerate(packed):
         alone = unpack(tf.constant([text]))

@@ -8,8 +8,8 @@ import tensorflow as tf
 
 from t2t_revival import DecodeHParams, T2TError, Translator
 from t2t_revival.decoding.sampling import uniform_in_graph
-from t2t_revival.serving.served_translator import ServedOptions, ServedTranslator
 from t2t_revival.serving.signatures import WITH_SAMPLING, option_inputs
+from tests.support.exported import asking
 
 LINE = "the cat"
 SAMPLES = 100
@@ -106,8 +106,8 @@ def test_the_client_and_python_ask_for_samples(served):
     options = DecodeHParams(
         beam_size=3, extra_length=2, return_beams=True, sampling_method="random", random_seed=4
     )
-    found = served.predict(WITH_SAMPLING, {"inputs": [LINE], **option_inputs(options, 1)})
+    found = served.predict(WITH_SAMPLING, {"inputs": [LINE], **option_inputs(options, 1, 3)})
     assert found["outputs"] == draw(served, [LINE], 3, seed=4)[0]
     asked = "sampling_method=random,random_seed=4,beam_size=3,return_beams=True,extra_length=2"
-    (outputs,) = ServedTranslator(served, ServedOptions.parse(asked, None)).nbest([LINE])
+    (outputs,) = asking(served, asked).nbest([LINE])
     assert [output.text.encode() for output in outputs] == found["outputs"][0]

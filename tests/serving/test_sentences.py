@@ -4,11 +4,10 @@ import dataclasses
 
 import pytest
 
-from t2t_revival import T2TError, Translator
-from t2t_revival.serving.served_translator import ServedOptions, ServedTranslator
+from t2t_revival import Translator
 from t2t_revival.serving.signatures import DEFAULT
 from t2t_revival.serving.translator_model import TranslatorModel
-from tests.support.exported import USUAL
+from tests.support.exported import USUAL, asking
 
 pytest.importorskip("sentencex")
 LINES = ["The dog sees 3 houses. A cat!  Der Hund?", "", " cat ", "the dog " * 40, "One. Two."]
@@ -19,7 +18,7 @@ def test_a_document_has_the_same_output_everywhere(translator, served):
     document = [line for line in LINES if len(line) < 100] * 20
     options = dataclasses.replace(USUAL, split_sentences=True)
     expected = Translator(translator.model, translator.vocabulary, options, 30).nbest(document)
-    found = ServedTranslator(served, ServedOptions.parse("split_sentences=True", None)).nbest(document)
+    found = asking(served, "split_sentences=True").nbest(document)
     assert [row[0].text for row in found] == [row[0].text for row in expected]
     assert found[0][0].score == pytest.approx(expected[0][0].score, rel=1e-4)
     assert len(found) == len(document)
@@ -30,9 +29,7 @@ def test_lines_that_are_too_long_are_named(translator, served):
     for one in (served, TranslatorModel(translator)):
         found = one.predict(DEFAULT, {"inputs": LINES})
         assert found["truncated"] == [False, False, False, True, False]
-    outputs = ServedTranslator(served, ServedOptions.parse("", None)).nbest(LINES)
+    outputs = asking(served).nbest(LINES)
     assert [row[0].truncated for row in outputs] == [False, False, False, True, False]
-    in_parts = ServedTranslator(served, ServedOptions.parse("split_sentences=True", None)).nbest(LINES)
+    in_parts = asking(served, "split_sentences=True").nbest(LINES)
     assert not any(row[0].truncated for row in in_parts)
-    with pytest.raises(T2TError, match="request to an exported model does not support mbr=chrf"):
-        ServedOptions.parse("mbr=chrf", None)

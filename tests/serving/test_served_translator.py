@@ -1,10 +1,14 @@
 """Arguments of `ServedTranslator`: as those of `Translator`."""
 
+from dataclasses import replace
+
+import numpy as np
 import pytest
 
-from t2t_revival import LineConstraints, T2TError
-from t2t_revival.serving.client import query
-from t2t_revival.serving.served_translator import ServedOptions, ServedTranslator
+from t2t_revival import DecodeHParams, LineConstraints, T2TError, Translator
+from t2t_revival.addons.lexical.constraints import Term
+from t2t_revival.serving.served_translator import ServedTranslator
+from tests.support.exported import HEADS, asking
 
 
 class Echo:
@@ -20,7 +24,7 @@ class Echo:
         }
 
 
-TRANSLATOR = ServedTranslator(Echo(), ServedOptions())
+TRANSLATOR = ServedTranslator(Echo())
 
 
 def test_a_single_string_is_a_line():
@@ -41,8 +45,6 @@ def test_a_single_string_is_a_line():
 def test_what_is_no_line_is_named(lines, fault):
     with pytest.raises(T2TError, match=fault):
         TRANSLATOR.nbest(lines)
-    with pytest.raises(T2TError, match=fault):
-        query(Echo(), lines)
 
 
 @pytest.mark.parametrize(
@@ -56,3 +58,57 @@ def test_what_is_no_line_is_named(lines, fault):
 def test_constraints_of_a_wrong_kind(constraints, fault):
     with pytest.raises(T2TError, match=fault):
         TRANSLATOR.nbest(["a"], constraints=constraints)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("settings", "lines"),
+    [
+        ("mbr=chrf,candidates=5,beam_size=2,extra_length=3", ["the dog sees the house", "", "cat"]),
+        ("mbr=bleu,candidates=3,beam_size=2,extra_length=3,split_sentences=True", ["A dog. A cat.", "cat"]),
+        ("markup=html,beam_size=2,extra_length=3", ["the <b>dog</b> sees<br/> houses", "<i></i>", "a cat"]),
+        ("markup=placeholders,beam_size=2,extra_length=3,split_sentences=True", ["A {dog}. The cat {1}."]),
+    ],
+)
+def test_outputs_are_those_of_the_translator(translator, served, settings, lines):
+    if "split_sentences" in settings:
+        pytest.importorskip("sentencex")
+    options = DecodeHParams.parse(settings)
+    local = Translator(translator.model, translator.vocabulary, options, 30, alignment_heads=HEADS)
+    assert_same(asking(served, settings).nbest(lines), local.nbest(lines))
+
+
+@pytest.mark.slow
+def test_beginnings_of_outputs(translator, served):
+    lines, prefixes = ["the dog sees the house", "", "cat", "houses"], ["der Hund", None, "", "the cat sees"]
+    options = DecodeHParams.parse("beam_size=3,extra_length=3,return_beams=True")
+    local = Translator(translator.model, translator.vocabulary, options, 30)
+    by_request = asking(served, "beam_size=3,extra_length=3,return_beams=True")
+    found = by_request.nbest(lines, prefixes=prefixes)
+    assert_same(found, local.nbest(lines, prefixes=prefixes))
+    assert all(output.text.startswith("der Hund") for output in found[0])
+    for wrong, fault in ((["a"], "1 prefixes for 4 lines"), (["", "a", "", ""], "line 2: a prefix without")):
+        with pytest.raises(T2TError, match=fault):
+            by_request.nbest(lines, prefixes=wrong)
+
+
+@pytest.mark.slow
+def test_terms_are_checked_by_the_heads_of_the_export(translator, served):
+    term = Term("dog", "Hund", 4)
+    constraints = [LineConstraints(("Hund",), terms=(term,)), None]
+    lines, settings = ["the dog sees the house", "cat"], "beam_size=3,extra_length=9"
+    local = Translator(translator.model, translator.vocabulary, DecodeHParams.parse(settings), 30)
+    local.find_heads = lambda: HEADS
+    by_request = asking(served, settings)
+    assert by_request.why_unchecked == ""
+    found = by_request.nbest(lines, constraints=constraints)
+    assert_same(found, local.nbest(lines, constraints=constraints))
+    assert "Hund" in found[0][0].text
+
+
+def assert_same(found, expected):
+    for outputs, others in zip(found, expected, strict=True):
+        scores = [output.score for output in outputs], [output.score for output in others]
+        np.testing.assert_allclose(*scores, rtol=1e-4)
+        nothing = {"score": 0.0, "details": None}
+        assert [replace(one, **nothing) for one in outputs] == [replace(one, **nothing) for one in others]

@@ -9,7 +9,9 @@ import keras
 from t2t_revival import DecodeHParams, HParams, Transformer, Translator
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.decoding.alignment_heads import AlignmentHeads
+from t2t_revival.serving.client import BATCH_SIZE
 from t2t_revival.serving.export import export
+from t2t_revival.serving.served_translator import ServedTranslator, parse_options
 
 USUAL = DecodeHParams(beam_size=2, extra_length=3)
 MAX_LENGTH = 30
@@ -33,3 +35,9 @@ def make_translator(
 def export_tiny(vocabulary_file: Path, folder: Path) -> Path:
     """Exports the usual translator; returns the folder of the version."""
     return export(make_translator(Vocabulary(vocabulary_file)), folder, "tiny", heads=HEADS)
+
+
+def asking(model: Any, decode_hparams: str = "", batch_size: int = BATCH_SIZE) -> ServedTranslator:
+    """Returns what asks an exported model with settings of requests; without any, as it is exported."""
+    options, as_exported = parse_options(decode_hparams, None)
+    return ServedTranslator(model, options, batch_size=batch_size, as_exported=as_exported)

@@ -33,16 +33,16 @@ class FakeTranslator:
     ) -> None:
         self.problem = registry.problem("translate_ende")
         self.vocabulary = self.problem.open(data_dir).vocabularies.inputs
-        self.max_length, self.num_parallel_batches, self.options = 40, 1, DecodeHParams(beam_size=3)
-        self.engine, self.translations = "tensorflow, float32", None
-        self.detailer = SimpleNamespace(heads=None)
-        self.more_checkpoints: tuple[directory.Checkpoint, ...] = ()
+        self.options, self.num_columns = DecodeHParams(beam_size=3), 1
         self.checkpoint, self.model = checkpoint, SimpleNamespace(count_params=lambda: 1_000_000)
         self._stop_after, self._translate = stop_after, translate
         self.decoded: list[str] = []
 
     def encode(self, line: str) -> list[int]:
         return [*self.vocabulary.encode(line), EOS]
+
+    def origin(self, has_terms: bool) -> dict[str, Any]:
+        return {"checkpoint": self.checkpoint.name}
 
     def nbest(self, lines: list[str], n: int | None = None, **_: Any) -> list[list[Translation]]:
         return list(self.iterate(lines, n))

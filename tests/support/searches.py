@@ -23,7 +23,7 @@ from t2t_revival import DecodeHParams, Transformer
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.text_encoder import PAD
 from t2t_revival.decoding.engine import Inputs, SearchSettings
-from t2t_revival.decoding.line_decoder import draws_of_lines
+from t2t_revival.decoding.local_search import draws_of_lines
 from tests.support.jax_process import JaxProcess
 from tests.support.search_engines import CANNOT
 
@@ -231,7 +231,7 @@ def _engine(model: Any, **how: Any) -> Any:
 
 
 def _inputs(rows: np.ndarray, request: Request) -> Inputs:
-    settings = SearchSettings(request.beams, request.alpha, request.extra, request.n)
+    settings = SearchSettings(request.beams, request.extra, request.n, {"alpha": request.alpha})
     return Inputs(rows, settings, () if request.prefixes is None else padded(request.prefixes))
 
 
@@ -258,14 +258,14 @@ class _Spelling:
         self.classes[INSIDE] = 1
 
     def automaton(self, forms: Any) -> Any:
-        from t2t_revival.decoding.phrases import automaton
+        from t2t_revival.addons.lexical.phrases import automaton
 
         return automaton(forms, self)
 
 
 def _tables(rows: np.ndarray, request: Request, spelling: Any) -> Any:
-    from t2t_revival.decoding.lexical_tables import LineAutomata, Unit, tables_of
-    from t2t_revival.decoding.phrases import ANYTHING, AT_ONCE, BOUNDARY, Form
+    from t2t_revival.addons.lexical.phrases import ANYTHING, AT_ONCE, BOUNDARY, Form
+    from t2t_revival.addons.lexical.tables import LineAutomata, Unit, tables_of
 
     after = {"word": BOUNDARY, "anything": ANYTHING, "at once": AT_ONCE}
     lines = []
@@ -290,31 +290,31 @@ def _exported(model: Any, rows: np.ndarray, request: Request) -> tuple[Any, Any]
     """As in the graph of an export: each sentence has settings of its own."""
     import tensorflow as tf
 
-    settings = [
+    beams, extra, n, alpha = (
         tf.constant(np.broadcast_to(np.asarray(value, dtype), len(rows))[:, None])
         for value, dtype in (
             (request.beams, np.int32),
-            (request.alpha, np.float32),
             (request.extra, np.int32),
             (request.n, np.int32),
+            (request.alpha, np.float32),
         )
-    ]
+    )
     prefixes = () if request.prefixes is None else tf.constant(padded(request.prefixes))
     graph = _exported_graph(model, **request.compiled)
-    return graph(Inputs(tf.constant(rows), SearchSettings(*settings), prefixes))
+    settings = SearchSettings(beams, extra, n, {"alpha": alpha})
+    return graph(Inputs(tf.constant(rows), settings, prefixes))
 
 
 @cached
-def _fixed_graph(model: Any, width: int, beams: int, n: int, early_stopping: bool, banned: int) -> Any:
+def _fixed_graph(model: Any, beams: int, n: int, early_stopping: bool, banned: int) -> Any:
     import tensorflow as tf
 
-    from t2t_revival.decoding.fixed_shape_search import Settings
     from t2t_revival.decoding.fixed_shape_search import search as fixed_search
 
     @functools.partial(tf.function, autograph=False)
     def graph(rows: Any, alpha: Any, extra: int) -> Any:
-        settings = Settings(beams, n, early_stopping, alpha, extra, banned)
-        return fixed_search(model, rows, settings, width + extra)
+        settings = SearchSettings(beams, extra, n, {"alpha": alpha})
+        return fixed_search(model, rows, settings, early_stopping, banned)
 
     # In a graph, Keras's loop loses the only cache of one layer.
     return graph if model.hparams.decoder_layers > 1 else graph.python_function
@@ -324,9 +324,7 @@ def _fixed(model: Any, rows: np.ndarray, request: Request) -> tuple[Any, Any]:
     """The search of JAX, computed by TensorFlow."""
     import tensorflow as tf
 
-    graph = _fixed_graph(
-        model, rows.shape[1], request.beams, request.n, request.early_stopping, request.banned
-    )
+    graph = _fixed_graph(model, request.beams, request.n, request.early_stopping, request.banned)
     ids, scores, length = graph(tf.constant(rows), tf.constant(request.alpha, tf.float32), request.extra)
     assert not np.asarray(ids)[:, :, int(length) :].any()
     return np.asarray(ids)[:, :, : int(length)], scores

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from t2t_revival import Terminology, Translator
-from t2t_revival.decoding.lexical_constraints import count
+from t2t_revival.addons.lexical.constraints import count
 from tests.support.commands import run
 
 pytestmark = pytest.mark.slow

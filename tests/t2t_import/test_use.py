@@ -11,9 +11,9 @@ from t2t_revival import Translator, experiment
 from t2t_revival.checkpoints.directory import list_checkpoints
 from t2t_revival.cli import datagen, decoder, eval, exporter, import_checkpoint, trainer
 from t2t_revival.model_folder import Run
-from t2t_revival.serving.client import query
 from t2t_revival.serving.folder_model import FolderModel
 from tests.support.command_lines import last_of_each
+from tests.support.exported import asking
 from tests.support.t2t_model import import_one
 
 LINES = ["the dogs", "", " \u3000", "a\nb\rc", "ö \\95; _ 👩‍👧", "a\0b", "the dog, the dogs 日本 " * 3]
@@ -31,7 +31,7 @@ def imported(tmp_path_factory, subwords_file):
 def test_in_fewer_bits(imported, tmp_path):
     flags = [f"--output_dir={imported[0]}", f"--export_dir={tmp_path}", "--quantize=int8"]
     assert exporter.main(["t2t-exporter", *flags]) == 0
-    assert len(query(FolderModel(tmp_path), LINES)) == len(LINES)
+    assert len(asking(FolderModel(tmp_path)).nbest(LINES)) == len(LINES)
 
 
 @pytest.mark.slow

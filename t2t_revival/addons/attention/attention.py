@@ -17,6 +17,7 @@ from t2t_revival.utils.blank import is_blank
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary.text_encoder import TextEncoder
     from t2t_revival.decoding.translator import Translator
+    from t2t_revival.hparams import HParams
 
 MAX_TOKENS = 100  # per side; more cannot be told apart in a picture
 START = "<start>"  # the decoder's input before its first token
@@ -128,16 +129,16 @@ def compute_attention(translator: Translator, line: str, target: str | None = No
     """
     if is_blank(line):
         raise T2TError("the input is empty: give a sentence")
-    check_has_attention(translator)
+    _check_has_attention(translator.model.hparams)
     source = translator.encode(line)
-    _check_length("input", source, min(MAX_TOKENS, translator.max_length))
+    check_length("input", source, min(MAX_TOKENS, translator.max_length))
     if target is None:
         targets = translator.best_ids(source)
-        _check_length("output", targets, MAX_TOKENS)
+        check_length("output", targets, MAX_TOKENS)
     else:
         targets = translator.encode(target, is_output=True)
-        _check_length("target", targets, min(MAX_TOKENS, translator.max_length))
-    by_kind = translator.model.attention_weights({"inputs": row(source), "targets": row(targets)})
+        check_length("target", targets, min(MAX_TOKENS, translator.max_length))
+    by_kind = translator.model.attention_weights({"inputs": _row(source), "targets": _row(targets)})
     arrays = [np.asarray(batch)[0] for batch in by_kind]  # each [layers, heads, query, memory]
     if not targets or not all(np.isfinite(weights).all() for weights in arrays):
         raise T2TError("the model's weights contain NaN: use an earlier checkpoint")
@@ -147,15 +148,6 @@ def compute_attention(translator: Translator, line: str, target: str | None = No
     kinds = (_with_labels(kind, *side, w) for kind, side, w in zip(KINDS, sides, arrays, strict=True))
     texts = vocabularies.inputs.decode(source), vocabularies.targets.decode(targets)
     return Attention(*texts, tuple(kinds))
-
-
-def check_has_attention(translator: Translator) -> None:
-    """Raises T2TError if the decoder has no self-attention, or writes from right to left."""
-    if translator.model.hparams.reverse_target:
-        raise T2TError("this model has reverse_target: attention is drawn of models that write left to right")
-    kind = translator.model.hparams.decoder_self_attention
-    if kind != "attention":
-        raise T2TError(f"the decoder has no self-attention to be drawn: decoder_self_attention={kind}")
 
 
 def labels(vocabulary: TextEncoder, ids: Sequence[int]) -> list[str]:
@@ -169,12 +161,21 @@ def _with_labels(kind: str, queries: list[str], memory: list[str], weights: np.n
     return AttentionWeights(kind, queries, memory, layers, heads, weights)
 
 
-def row(ids: list[int]) -> np.ndarray:
+def _row(ids: list[int]) -> np.ndarray:
     """Returns a batch of one sentence, int32 [1, length]."""
     return np.array([ids or [EOS]], np.int32)
 
 
-def _check_length(side: str, ids: list[int], limit: int) -> None:
+def _check_has_attention(hparams: HParams) -> None:
+    if hparams.reverse_target:
+        raise T2TError("this model has reverse_target: attention is drawn of models that write left to right")
+    kind = hparams.decoder_self_attention
+    if kind != "attention":
+        raise T2TError(f"the decoder has no self-attention to be drawn: decoder_self_attention={kind}")
+
+
+def check_length(side: str, ids: list[int], limit: int) -> None:
+    """Raises T2TError if there are more ids than the limit; `side` is their name."""
     if len(ids) > limit:
         raise T2TError(f"the {side} has {len(ids)} tokens, the limit is {limit}: give a shorter sentence")
 

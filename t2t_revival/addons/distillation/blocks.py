@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from t2t_revival.addons.shortlist import Translations
 from t2t_revival.decoding.batching import DecodingProgress
 from t2t_revival.decoding.notes import OnNote, ignore_note
 from t2t_revival.decoding.options import DecodeHParams
@@ -21,7 +22,6 @@ from t2t_revival.decoding.part_file import part_file
 from t2t_revival.decoding.resumable import translate_lines
 from t2t_revival.decoding.shards import Shard
 from t2t_revival.decoding.trained_models import TrainedModel
-from t2t_revival.decoding.translations import Translations
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.decoded import SplitFiles
 from t2t_revival.utils import checked_json

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,12 +11,11 @@ from pydantic import BaseModel, Field
 
 from t2t_revival.addons.attention.attention import compute_attention
 from t2t_revival.addons.attention.page import page
-from t2t_revival.addons.server.explanation import Explanation, explain
+from t2t_revival.addons.server.explanation import OtherWord, explain, other_words
 from t2t_revival.addons.server.requests import RequestBody
 from t2t_revival.addons.server.translate import Options, Text
 from t2t_revival.curve_files import DEV, read_curve
 from t2t_revival.data.tags import tagged
-from t2t_revival.data.vocabulary.spans import Span
 from t2t_revival.decoding.preprocessor import check_tag, known_tags
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.checkpoint_evaluation import dev_score, drawn_score
@@ -46,14 +46,6 @@ class Place(BaseModel):
     end: int
 
 
-class OtherWord(BaseModel):
-    """A word that could have stood there; `prefix` is the output before it, and it."""
-
-    text: str
-    prefix: str
-    probability: float
-
-
 class OutputWord(Place):
     """A word of an output, with the attention to each word of the text; alternatives are those asked for."""
 
@@ -69,24 +61,6 @@ class ExplainAnswer(BaseModel):
     words: list[Place]
     output: str
     output_words: list[OutputWord]
-
-    @classmethod
-    def of(cls, found: Explanation) -> ExplainAnswer:
-        """Formats an explanation; probabilities and weights have 4 digits."""
-        words = [
-            OutputWord(
-                **_place(word.span),
-                probability=round(math.exp(word.log_prob), 4),
-                alternatives=[
-                    OtherWord(text=text, prefix=prefix, probability=round(probability, 4))
-                    for text, prefix, probability in word.alternatives
-                ],
-                attention=[round(weight, 4) for weight in word.attention],
-            )
-            for word in found.words
-        ]
-        source_words = [Place(**_place(span)) for span in found.source_words]
-        return cls(text=found.source, words=source_words, output=found.output, output_words=words)
 
 
 class Score(BaseModel):
@@ -140,12 +114,32 @@ class Inspector:
     @property
     def explains(self) -> bool:
         """True if the model has the attention that explanations show."""
-        return self.translator.model.hparams.decoder_self_attention == "attention"
+        hparams = self.translator.model.hparams
+        return hparams.decoder_self_attention == "attention" and not hparams.reverse_target
 
     def explain(self, asked: ExplainRequest) -> ExplainAnswer:
-        """Explains an output; see `explain` for errors."""
-        line = self._tagged(asked)
-        return ExplainAnswer.of(explain(self.translator, line, asked.output, asked.prefix, asked.word))
+        """Explains an output; see `explain` and `other_words` for errors."""
+        hypothesis, details = explain(self.translator, self._tagged(asked), asked.output, asked.prefix)
+        others = []
+        if asked.word is not None:
+            others = [
+                replace(other, probability=_rounded(other.probability))
+                for other in other_words(self.translator, hypothesis, details, asked.word)
+            ]
+        output_words = [
+            OutputWord(
+                start=word.start,
+                end=word.end,
+                probability=_rounded(math.exp(word.log_prob)),
+                alternatives=others if number == asked.word else [],
+                attention=[*map(_rounded, weights)],
+            )
+            for number, (word, weights) in enumerate(zip(details.words, details.attention, strict=True))
+        ]
+        words = [Place(start=start, end=end) for start, end in details.source_words]
+        return ExplainAnswer(
+            text=hypothesis.source, words=words, output=hypothesis.text, output_words=output_words
+        )
 
     def attention_page(self, asked: ExplainRequest) -> str:
         """Returns the page of t2t-attention for an output in the model's form."""
@@ -187,8 +181,8 @@ class Inspector:
         return tagged([asked.text], asked.tag)[0]
 
 
-def _place(span: Span) -> dict[str, int]:
-    return {"start": span.start, "end": span.end}
+def _rounded(share: float) -> float:
+    return round(share, 4)
 
 
 def _curve(rows: list[dict[str, float]], column: str) -> list[tuple[float, float]]:

@@ -72,6 +72,7 @@ class Limits:
                 fault = f"line {number} has more than {self.max_characters:,} characters: split it"
                 raise RequestError(fault, 413)
         beam_size, extra_length = self.max_beam_size, self.max_extra_length
-        for name, maximum in (("beam_size", beam_size), ("n", beam_size), ("extra_length", extra_length)):
+        widths = (("beam_size", beam_size), ("n", beam_size), ("candidates", beam_size))
+        for name, maximum in (*widths, ("extra_length", extra_length)):
             if max(columns.get(name, ()), default=0) > maximum:
                 raise RequestError(f"{name} must be at most {maximum} on this server")

@@ -5,12 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from t2t_revival.decoding.outputs import Translation
 from t2t_revival.serving.signatures import NO_OUTPUT, Inputs
 
 OUTPUTS, ALTERNATIVES, TOKENS, SOURCE = "n", "alternatives", "tokens", "source_tokens"  # axes
 LENGTH = "length"  # axis of the longest output
-ROW = ("outputs", "scores", "truncated")  # what a line of `/translate` has
 LAYOUT: dict[str, tuple[tuple[str, ...], Any]] = {  # axes of a row of each output, and its padding
     "outputs": ((OUTPUTS,), b""),
     "scores": ((OUTPUTS,), NO_OUTPUT),
@@ -47,14 +45,6 @@ def answer_of(rows: Sequence[Mapping[str, Any]], columns: Inputs) -> Columns:
         wanted = [widths[axis] for axis in axes]
         answer[name] = [_fit(row[name], each, wanted, padding) for row, each in zip(rows, own, strict=True)]
     return answer
-
-
-def row_of(outputs: Sequence[Translation], n: int) -> tuple[list[bytes], list[float], bool]:
-    """Returns the outputs of a line as `ROW`, padded to n."""
-    padding = n - len(outputs)
-    texts = [one.text.encode() for one in outputs] + [b""] * padding
-    scores = [max(one.score, NO_OUTPUT) for one in outputs] + [NO_OUTPUT] * padding
-    return texts, scores, outputs[0].truncated
 
 
 def _lengths(row: Mapping[str, Any]) -> dict[str, int]:

@@ -6,7 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from functools import partial
@@ -22,35 +22,30 @@ from t2t_revival.addons.server.inspection import ExplainAnswer, ExplainRequest, 
 from t2t_revival.addons.server.metrics import Metrics
 from t2t_revival.addons.server.predict import RequestError, format_predict, parse_predict
 from t2t_revival.addons.server.requests import Limits
-from t2t_revival.addons.server.rows import ROW, Columns, row_of
-from t2t_revival.addons.server.terms import Unaligned, check_terms
+from t2t_revival.addons.server.rows import Columns
 from t2t_revival.addons.server.translate import (
     TranslateAnswer,
     TranslateRequest,
     Translation,
-    joined,
-    translations,
 )
 from t2t_revival.addons.server.versions import ModelInfo, ModelsAnswer
-from t2t_revival.data.tags import tagged
-from t2t_revival.decoding.paragraphs import Paragraph, halve, leading_tags, split
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.client import text_of
-from t2t_revival.serving.phrases import Description, next_request
-from t2t_revival.serving.signatures import WITH_OPTIONS, WITH_TABLES
+from t2t_revival.serving.description import Description
+from t2t_revival.serving.served_translator import ServedTranslator
 
 if TYPE_CHECKING:
-    from t2t_revival.addons.server.translate import Options
     from t2t_revival.addons.server.versions import ServedModel
-    from t2t_revival.decoding.lexical_constraints import LineConstraints
-    from t2t_revival.problems.problem import Problem
-    from t2t_revival.serving.client import LoadedModel
+    from t2t_revival.serving.client import LoadedModel, Model
+    from t2t_revival.serving.signatures import Inputs
 
 Result = TypeVar("Result")
 
 CLIENT_GONE = 499  # as web servers log it; nobody sees it
 MAX_INSPECTIONS = 32  # requests for explanations that wait or are answered
 LOOK_SECS = 0.05  # between two looks whether a model is loaded
+THREADS = 256  # requests for texts whose lines are in the queue; others wait for a thread
+REQUEST_LINES = 1024  # of a request, or sentences of its lines, that are in the queue at once
 STREAM_LINES, STREAM_CHUNKS = 64, 3  # of a streamed request, three chunks of 64 lines are in the queue
 
 
@@ -73,6 +68,39 @@ class Start(NamedTuple):
     begin: Callable[[], int]
     end: Callable[[Exception | None], None]
     is_ending: Callable[[], bool] = lambda: False
+
+
+class QueuedModel:
+    """A model whose calls wait in the queue of a server; for threads.
+
+    Args:
+        where: see `Model`.
+        call: puts the lines of a call into the queue; see `Batcher.translate`.
+        loop: that of the server.
+    """
+
+    def __init__(
+        self,
+        where: str,
+        call: Callable[[str, Inputs], Coroutine[Any, Any, Columns]],
+        loop: asyncio.AbstractEventLoop,
+    ) -> None:
+        self.where, self._call, self._loop = where, call, loop
+        self._answer: Future[Columns] | None = None
+        self._is_abandoned = False
+
+    def predict(self, signature: str, inputs: Inputs) -> Mapping[str, Any]:
+        """Calls a signature; see `Model.predict`."""
+        self._answer = asyncio.run_coroutine_threadsafe(self._call(signature, inputs), self._loop)
+        if self._is_abandoned:
+            self._answer.cancel()
+        return self._answer.result()
+
+    def abandon(self) -> None:
+        """Takes lines that nobody waits for out of the queue, and refuses more."""
+        self._is_abandoned = True
+        if self._answer:
+            self._answer.cancel()
 
 
 class Service:
@@ -99,6 +127,7 @@ class Service:
         self.batcher = Batcher(batch_limits, self.metrics)
         self._inspecting, self._inspections = ThreadPoolExecutor(1, "inspect"), 0
         self._loading = ThreadPoolExecutor(1, "load")
+        self._translating, self._lines = ThreadPoolExecutor(THREADS, "request"), 0
 
     @asynccontextmanager
     async def lifespan(self, _: FastAPI) -> AsyncIterator[None]:
@@ -107,7 +136,7 @@ class Service:
         yield
         work.cancel()
         await asyncio.gather(work, return_exceptions=True)
-        for threads in (self._inspecting, self._loading):
+        for threads in (self._inspecting, self._loading, self._translating):
             threads.shutdown(wait=False, cancel_futures=True)
 
     async def _work(self) -> None:
@@ -219,11 +248,9 @@ class Service:
         with self._measured(served.name, "translate"):
             number, model = await self._loaded(request, served)
             lines = asked.lines
-            self.limits.check(asked.call(lines, model.signature_defs)[1], asked.stream)
-
-            async def translate(some: Sequence[str]) -> list[Translation]:
-                return await self._translations(served, model, asked, some)
-
+            asked.check(model.signature_defs)
+            self.limits.check(asked.columns(self.limits.max_beam_size), asked.stream)
+            translate = partial(self._translate_lines, served, model, asked)
             if asked.stream:
                 return StreamingResponse(
                     self._stream(served.name, lines, translate), media_type="application/x-ndjson"
@@ -231,106 +258,35 @@ class Service:
             finished = await self._answer(request, translate(lines))
             return TranslateAnswer(model=served.name, version=number, translations=finished)
 
-    async def _translations(
-        self,
-        served: ServedModel,
-        model: LoadedModel,
-        asked: TranslateRequest,
-        lines: Sequence[str],
-    ) -> list[Translation]:
-        """Translates lines, whole or by their sentences."""
-        options = asked.options
-        if not options or not options.split_sentences:
-            return await self._whole_translations(served, model, asked, lines)
-        if served.problem and served.problem.separates_words:
-            raise RequestError("split_sentences is for outputs that are text: leave it out")
-        tags = leading_tags(lines) if "tag" in model.signature_defs[WITH_OPTIONS].inputs else []
-        tags += [options.tag] if options.tag else []
-        language = (served.problem.source_lang if served.problem else "") or "en"
-        texts = tagged(lines, options.tag)
-        paragraphs = await asyncio.to_thread(lambda: [split(text, language, tags) for text in texts])
-
-        async def of_parts(parts: Sequence[Paragraph]) -> list[Translation]:
-            """Translates parts of lines; those that are too long in parts of their own."""
-            sentences = [text for part in parts for text in part.texts]
-            found: list[Translation] = []
-            for start in range(0, len(sentences), STREAM_LINES):
-                some = sentences[start : start + STREAM_LINES]
-                found += await self._whole_translations(served, model, asked, some)
-            for place, sentence in enumerate(sentences):
-                halves = halve(sentence, tags) if found[place].truncated else None
-                if halves and len(halves.segments) > 1:
-                    (found[place],) = await of_parts([halves])
-            outputs = iter(found)
-            return [joined(part, [next(outputs) for _ in part.segments]) for part in parts]
-
-        return await of_parts(paragraphs)
-
-    async def _whole_translations(
+    async def _translate_lines(
         self, served: ServedModel, model: LoadedModel, asked: TranslateRequest, lines: Sequence[str]
     ) -> list[Translation]:
-        """Translates lines; a parser's tokeniser and trees, which may take long, have a thread."""
-        problem, inputs = served.problem, lines
-        if problem:
-            inputs = await _converted(problem, lambda: [problem.preprocess(line, False) for line in lines])
-        options = asked.options
-        if options and options.has_phrases:
-            given = options.constraints_of(inputs)
-            found = await self._bound(served.name, model, options, inputs, given)
-        else:
-            found = await self._translate(served.name, model, *asked.call(inputs, model.signature_defs))
-        found, unaligned = await self._check_terms(served, model, asked, inputs, found)
-        done = await _converted(problem, lambda: [*translations(inputs, found, problem)])
-        return [
-            one.model_copy(update={"unaligned": unaligned[at]}) if at in unaligned else one
-            for at, one in enumerate(done)
-        ]
-
-    async def _check_terms(
-        self,
-        served: ServedModel,
-        model: LoadedModel,
-        asked: TranslateRequest,
-        inputs: Sequence[str],
-        found: Columns,
-    ) -> tuple[Columns, Unaligned]:
-        """Checks terms, where there are some and the model's folder has alignment heads."""
-        options, inspector = asked.options, served.inspector
-        if not (options and options.terms and inspector and inspector.translator.term_heads):
-            return found, {}
-
-        async def translate(lines: Sequence[str], constraints: Sequence[LineConstraints]) -> Columns:
-            return await self._bound(served.name, model, options, lines, constraints)
-
-        in_thread = partial(asyncio.get_running_loop().run_in_executor, self._inspecting)
-        return await check_terms(options, inspector.translator, inputs, found, translate, in_thread)
-
-    async def _bound(
-        self,
-        name: str,
-        model: LoadedModel,
-        options: Options,
-        lines: Sequence[str],
-        constraints: Sequence[LineConstraints],
-    ) -> Columns:
-        """Translates lines, of which some have constraints; tables are made in a thread."""
-        if model not in self._descriptions:
-            self._descriptions[model] = await asyncio.to_thread(Description.of, model)
-        texts = tagged(lines, options.tag)
-        requests = self._descriptions[model].requests(texts, constraints, options.search, options.n)
-        request, bound = await asyncio.to_thread(next_request, requests)
-        while request is not None:
-            response = await self._translate(name, model, WITH_TABLES, request)
-            request, bound = await asyncio.to_thread(next_request, requests, response)
-        free = [place for place in range(len(lines)) if place not in bound]
-        columns = options.columns([lines[at] for at in free], model.signature_defs[WITH_OPTIONS])
-        rows = {at: row_of(outputs, options.n) for at, outputs in bound.items()}
-        if free:
-            found = await self._translate(name, model, WITH_OPTIONS, columns)
-            rows |= zip(free, zip(*(found[name] for name in ROW), strict=True), strict=True)
-        return dict(
-            zip(ROW, map(list, zip(*(rows[at] for at in range(len(lines))), strict=True)), strict=True)
+        """Translates lines in a thread, which waits while the queue has them."""
+        loop = asyncio.get_running_loop()
+        queued = QueuedModel(model.where, partial(self._translate, served.name, model), loop)
+        translator = ServedTranslator(
+            queued,
+            asked.options.decode_hparams(self.limits.max_beam_size) if asked.options else None,
+            served.problem,
+            REQUEST_LINES,
+            as_exported=asked.options is None,
+            describe=partial(self._described, model),
         )
+        limit = self.batcher.limits.max_queue
+        if self._lines + len(lines) > limit:
+            raise QueueFullError(f"the queue has {self._lines:,} of {limit:,} lines: try again later")
+        self._lines += len(lines)
+        try:
+            return await loop.run_in_executor(self._translating, asked.translate, translator, lines)
+        finally:
+            self._lines -= len(lines)
+            queued.abandon()
+
+    def _described(self, model: LoadedModel, queued: Model) -> Description:
+        """Returns what a model tells of itself; it is asked once."""
+        if model not in self._descriptions:
+            self._descriptions[model] = Description.of(queued)
+        return self._descriptions[model]
 
     async def explain(self, request: Request, asked: ExplainRequest) -> ExplainAnswer:
         """Explains an output, word by word."""
@@ -428,13 +384,6 @@ class Service:
         finally:
             self.metrics.requests.labels(name, method, status).inc()
             self.metrics.latency.labels(name, method).observe(time.monotonic() - started)
-
-
-async def _converted(problem: Problem | None, convert: Callable[[], Result]) -> Result:
-    """Calls a function, for a parser in a thread."""
-    if problem is None or problem.targets_are_text:
-        return convert()
-    return await asyncio.to_thread(convert)
 
 
 def failure(error: Exception) -> tuple[int, str]:

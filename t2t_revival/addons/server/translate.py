@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import dataclasses
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, BaseModel, Field, StringConstraints, model_validator
 
+from t2t_revival.addons.lexical.constraints import LineConstraints
+from t2t_revival.addons.lexical.json_inputs import JsonLine
+from t2t_revival.addons.lexical.terminology import Terminology
 from t2t_revival.addons.server.predict import RequestError
 from t2t_revival.addons.server.requests import RequestBody
-from t2t_revival.addons.server.rows import Columns
-from t2t_revival.decoding.constrained_lines import checked
-from t2t_revival.decoding.json_inputs import JsonLine
-from t2t_revival.decoding.lexical_constraints import LineConstraints
-from t2t_revival.decoding.options import BOUNDS, MAX_ALPHA, TEMPERATURES, DecodeHParams
-from t2t_revival.decoding.terminology import Terminology
+from t2t_revival.decoding.hypothesis_scores import MAX_ALPHA
+from t2t_revival.decoding.options import BOUNDS, MAX_CANDIDATES, TEMPERATURES, DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.signatures import (
-    DEFAULT,
-    NO_OUTPUT,
+    DESCRIBE,
+    SCORE,
     WITH_OPTIONS,
+    WITH_PREFIXES,
     WITH_SAMPLING,
     WITH_TABLES,
 )
@@ -28,12 +29,11 @@ from t2t_revival.utils.blank import is_blank
 if TYPE_CHECKING:
     from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef
 
-    from t2t_revival.decoding.paragraphs import Paragraph
-    from t2t_revival.problems.problem import Problem
+    from t2t_revival.decoding.outputs import Translation as LineOutput
+    from t2t_revival.serving.served_translator import ServedTranslator
 
 Text = Annotated[str, AfterValidator(lambda text: text.encode("utf-8", "replace").decode())]  # always UTF-8
 Phrase = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
-SAMPLING = ("sampling_temp", "sampling_keep_top_k", "random_seed")
 MAXIMA = {name: maximum for name, _, maximum in BOUNDS}
 
 
@@ -49,7 +49,13 @@ class Options(RequestBody):
     sampling_temp: Annotated[float, Field(ge=TEMPERATURES[0], le=TEMPERATURES[1])] = 1.0
     sampling_keep_top_k: Annotated[int, Field(ge=-1, le=2**31 - 1)] = DecodeHParams.sampling_keep_top_k
     random_seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
+    mbr: Annotated[str, Field(description="chrf, bleu: the candidate most like the others by this.")] = ""
+    candidates: Annotated[int, Field(ge=2, le=MAX_CANDIDATES)] | None = Field(
+        default=None, description="Of mbr; by default 32, or as many as the server allows."
+    )
     split_sentences: Annotated[bool, Field(description="Translate each sentence for itself.")] = False
+    markup: Annotated[str, Field(description="html, placeholders: tags come out as they are.")] = ""
+    prefix: Annotated[Text, Field(description="Beginning of the outputs.")] = ""
     constraints: list[Phrase] = Field(default=[], description="Phrases that all outputs must have.")
     avoid: list[Phrase] = Field(default=[], description="Phrases that no output may have.")
     terms: dict[Phrase, Phrase] = Field(
@@ -58,58 +64,49 @@ class Options(RequestBody):
 
     @model_validator(mode="after")
     def _check_effects(self) -> Options:
-        """Rejects options without effect."""
+        """Rejects options without effect, and those that exclude each other."""
+        if self.sampling_method == "random" and "beam_size" in self.model_fields_set:
+            raise ValueError("beam_size has no effect with sampling_method=random: give n")
         if self.sampling_method != "random" and self.n > self.beam_size:
             raise ValueError(f"n={self.n} must be at most beam_size, which is {self.beam_size}")
-        if self.sampling_method == "random":
-            useless = {"beam_size"} & self.model_fields_set
-            reason = "sampling_method=random: give n"
-        else:
-            useless = {
-                name for name in SAMPLING if getattr(self, name) != type(self).model_fields[name].default
-            }
-            reason = "sampling_method=argmax"
-        if useless:
-            raise ValueError(f"{min(useless)} has no effect with {reason}")
-        if self.has_phrases:
-            if self.split_sentences or self.sampling_method == "random":
-                raise ValueError("constraints, avoid and terms are for a search, without split_sentences")
-            if self.beam_size < 2:
-                raise ValueError("constraints, avoid and terms need a beam_size of 2 or more")
+        try:
+            self.decode_hparams(MAX_CANDIDATES)
+        except T2TError as error:
+            raise ValueError(str(error).removeprefix("decode_hparams: ")) from error
         return self
+
+    @property
+    def signatures(self) -> dict[str, str]:
+        """Signatures that these options need, and the names of the options."""
+        asked = {
+            WITH_SAMPLING: "sampling_method" if self.sampling_method == "random" else "",
+            WITH_TABLES: "constraints, avoid and terms" if self.has_phrases else "",
+            WITH_PREFIXES: "prefix" if self.prefix else "",
+            DESCRIBE: "split_sentences" if self.split_sentences else "",
+            SCORE: "markup" if self.markup else "",
+        }
+        return {signature: names for signature, names in asked.items() if names}
 
     @property
     def has_phrases(self) -> bool:
         """True if outputs must have or must not have phrases."""
         return bool(self.constraints or self.avoid or self.terms)
 
-    @property
-    def signature(self) -> str:
-        """The signature that decodes lines without phrases with these settings."""
-        return WITH_SAMPLING if self.sampling_method == "random" else WITH_OPTIONS
-
-    @property
-    def search(self) -> DecodeHParams:
-        """The settings of a search."""
-        return DecodeHParams(beam_size=self.beam_size, alpha=self.alpha, extra_length=self.extra_length)
-
-    def columns(self, lines: Sequence[str], definition: SignatureDef) -> dict[str, list[Any]]:
-        """Returns the inputs of the signature."""
-        given = {name: value for name, value in self.model_dump().items() if name in definition.inputs}
-        return {"inputs": [*lines], **{name: [value] * len(lines) for name, value in given.items()}}
+    def decode_hparams(self, max_candidates: int) -> DecodeHParams:
+        """Returns these settings; candidates are by default at most `max_candidates`."""
+        given = self.model_dump(include={field.name for field in dataclasses.fields(DecodeHParams)})
+        given["candidates"] = self.candidates or DecodeHParams.candidates
+        if self.mbr and not self.candidates:
+            given["candidates"] = min(given["candidates"], max(max_candidates, self.beam_size, 2))
+        if self.sampling_method == "random":
+            given["beam_size"] = min(self.n, MAXIMA["beam_size"])
+        return DecodeHParams(**given)
 
     def constraints_of(self, lines: Sequence[str]) -> list[LineConstraints]:
-        """Returns the constraints of each line.
-
-        Raises:
-            RequestError: phrases contradict each other.
-        """
+        """Returns the constraints of each line."""
         none = Terminology({})
         given = [JsonLine(line, self.constraints, self.avoid, self.terms) for line in lines]
-        try:
-            return [checked(one.all_constraints(none), row) for row, one in enumerate(given, start=1)]
-        except T2TError as error:
-            raise RequestError(str(error)) from error
+        return [line.all_constraints(none) for line in given]
 
 
 class TranslateRequest(RequestBody):
@@ -127,28 +124,42 @@ class TranslateRequest(RequestBody):
         """The texts."""
         return [self.text] if isinstance(self.text, str) else self.text
 
-    def call(
-        self, lines: Sequence[str], definitions: Mapping[str, SignatureDef]
-    ) -> tuple[str, dict[str, list[Any]]]:
-        """Returns the signature and its inputs for some of the lines.
+    def check(self, definitions: Mapping[str, SignatureDef]) -> None:
+        """Checks that a model has the signatures that the options need.
 
         Raises:
-            RequestError: the model has no such signature, or no tags.
+            RequestError: it lacks one, or has no tags.
         """
         if self.options is None:
-            return DEFAULT, {"inputs": [*lines]}
-        signature = self.options.signature
-        if signature not in definitions:
-            raise RequestError("this model does not sample: leave sampling_method out, or export it again")
-        if self.options.has_phrases and WITH_TABLES not in definitions:
-            raise RequestError(
-                "this model has no constraints: leave constraints, avoid and terms out, or export it again"
-            )
-        if self.options.split_sentences and self.options.n > 1:
-            raise RequestError("n must be 1 with split_sentences")
-        if self.options.tag and "tag" not in definitions[signature].inputs:
+            return
+        for signature, names in self.options.signatures.items():
+            if signature not in definitions:
+                raise RequestError(f"this model does not support {names}: leave it out, or export it again")
+        if self.options.tag and "tag" not in definitions[WITH_OPTIONS].inputs:
             raise RequestError("this model has no tags: leave tag out")
-        return signature, self.options.columns(lines, definitions[signature])
+
+    def columns(self, max_candidates: int) -> dict[str, list[Any]]:
+        """Returns the texts, and the options that a server bounds."""
+        columns: dict[str, list[Any]] = {"inputs": self.lines}
+        if self.options:
+            options = self.options.decode_hparams(max_candidates)
+            columns |= {"n": [self.options.n], "extra_length": [options.extra_length]}
+            columns |= {"beam_size": [] if options.samples else [options.beam_size]}
+            columns |= {"candidates": [options.candidates] if options.mbr else []}
+        return columns
+
+    def translate(self, translator: ServedTranslator, lines: Sequence[str]) -> list[Translation]:
+        """Translates some of the texts."""
+        if self.options is None:
+            return [Translation.of(outputs, len(outputs) > 1) for outputs in translator.nbest(lines)]
+        results = translator.nbest(
+            lines,
+            self.options.n,
+            on_truncation=lambda _: None,
+            prefixes=[self.options.prefix if not is_blank(text) else "" for text in lines],
+            constraints=self.options.constraints_of(lines),
+        )
+        return [Translation.of(outputs, self.options.n > 1) for outputs in results]
 
 
 class Output(BaseModel):
@@ -162,12 +173,29 @@ class Translation(Output):
     """The best output of a line, and all where more than one was asked for.
 
     `truncated` is true of a line that is longer than the model's inputs: its end is missing. `unaligned` has
-    terms whose translations are in the best output for other words, as far as the word alignment shows.
+    terms whose translations are in the best output for other words, as far as the word alignment shows;
+    `missing` and `present` are phrases that the best output lacks, and that it could not avoid.
     """
 
     nbest: list[Output] | None = None
     truncated: bool | None = None
     unaligned: dict[str, str] | None = None
+    missing: list[str] | None = None
+    present: list[str] | None = None
+
+    @classmethod
+    def of(cls, outputs: Sequence[LineOutput], lists_all: bool) -> Translation:
+        """Returns the translation of a line, given its outputs, best first."""
+        best, *_ = found = [Output(text=output.text, score=round(output.score, 6)) for output in outputs]
+        return cls(
+            text=best.text,
+            score=best.score,
+            nbest=found if lists_all else None,
+            truncated=outputs[0].truncated or None,
+            unaligned=dict(outputs[0].unaligned) or None,
+            missing=[*outputs[0].missing] or None,
+            present=[*outputs[0].present] or None,
+        )
 
 
 class TranslateAnswer(BaseModel):
@@ -176,34 +204,3 @@ class TranslateAnswer(BaseModel):
     model: str
     version: int
     translations: list[Translation]
-
-
-def translations(
-    lines: Sequence[str], found: Columns, problem: Problem | None = None
-) -> Iterator[Translation]:
-    """Yields the translation of each line; of a parser, trees over the line's words."""
-    rows = zip(lines, found["outputs"], found["scores"], found["truncated"], strict=True)
-    for line, texts, scores, truncated in rows:
-        outputs = [
-            Output(text=_finished(line, text.decode("utf-8", "replace"), problem), score=round(score, 6))
-            for text, score in zip(texts, scores, strict=True)
-            if score > NO_OUTPUT
-        ]
-        best = outputs[0] if outputs else Output(text="", score=NO_OUTPUT)
-        yield Translation(
-            text=best.text,
-            score=best.score,
-            nbest=outputs if len(texts) > 1 else None,
-            truncated=truncated or None,
-        )
-
-
-def joined(paragraph: Paragraph, parts: Sequence[Translation]) -> Translation:
-    """Returns the translation of a line whose sentences were translated."""
-    text = paragraph.join([part.text for part in parts]) if parts else ""
-    truncated = any(part.truncated for part in parts) or None
-    return Translation(text=text, score=round(sum(part.score for part in parts), 6), truncated=truncated)
-
-
-def _finished(line: str, output: str, problem: Problem | None) -> str:
-    return problem.postprocess(line, output).text if problem and not is_blank(line) else output

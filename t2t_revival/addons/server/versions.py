@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
+from t2t_revival.addons.lexical.packing import NO_PHRASES
 from t2t_revival.addons.server.inspection import Inspector, Training
 from t2t_revival.addons.server.predict import RequestError
 from t2t_revival.addons.server.requests import Limits
@@ -19,7 +20,6 @@ from t2t_revival.addons.server.translate import Options
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.export_origin import newer_note
 from t2t_revival.serving.folder_model import SAVED_MODEL, FolderModel
-from t2t_revival.serving.phrases import NO_PHRASES
 from t2t_revival.serving.signatures import DEFAULT, WITH_OPTIONS, WITH_SAMPLING
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 LOOK_SECS = 1.0  # between two looks at a folder
 LOADING, AVAILABLE, UNLOADING, END = "LOADING", "AVAILABLE", "UNLOADING", "END"  # TensorFlow Serving's states
 FIRST_LINES = ("", "a")
-WARMUP = {  # an input of each name
+WARMUP = {  # an input of each name without a default
     "inputs": "a",
     "targets": "a",
     "alternatives": 1,
@@ -38,7 +38,7 @@ WARMUP = {  # an input of each name
     "extra_length": 50,
     "n": 2,
     "tables": NO_PHRASES,
-    "tag": "",
+    "prefixes": "a",
     "sampling_temp": 1.0,
     "sampling_keep_top_k": -1,
     "random_seed": 0,
@@ -289,7 +289,8 @@ def _warm_up(model: LoadedModel) -> None:
     """Calls each signature once: TensorFlow prepares its graph at the first call, which may take seconds."""
     for signature, definition in model.signature_defs.items():
         with suppress(T2TError):  # an error, too, leaves the graph ready
-            model.predict(signature, {name: [WARMUP[name]] for name in definition.inputs})
+            required = [name for name in definition.inputs if name not in definition.defaults]
+            model.predict(signature, {name: [WARMUP[name]] for name in required})
 
 
 def _changed(folder: Path) -> float:

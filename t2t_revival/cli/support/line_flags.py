@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import combinations, product
 from typing import TYPE_CHECKING, ClassVar
 
 from t2t_revival.cli.support.flags import READ, Flags, Names, flag
-from t2t_revival.cli.support.text_files import STANDARD_STREAM, read_lines
+from t2t_revival.cli.support.text_files import STANDARD_STREAM, read_lines, split_at_tab
 from t2t_revival.decoding import capabilities
+from t2t_revival.decoding.options import MARKUP
 from t2t_revival.errors import T2TError
 
 if TYPE_CHECKING:
-    from t2t_revival.decoding.lexical_constraints import LineConstraints
+    from t2t_revival.addons.lexical.constraints import LineConstraints
+    from t2t_revival.addons.lexical.terminology import Terminology
     from t2t_revival.decoding.options import DecodeHParams
-    from t2t_revival.decoding.terminology import Terminology
 
 FORMATS = TEXT, JSONL = "text", "jsonl"  # of inputs and of outputs
 
@@ -23,13 +25,27 @@ FORMATS = TEXT, JSONL = "text", "jsonl"  # of inputs and of outputs
 class LineFlags(Flags):
     """The flags of a command that translates the lines of a file, or lines that are typed."""
 
-    exclusive: ClassVar[Names] = (("split_sentences", "terminology"),)
+    exclusive: ClassVar[Names] = (
+        *combinations(("split_sentences", "partial_targets", "terminology"), 2),
+        *product(("markup",), ("partial_targets", "terminology")),
+        ("partial_targets", "input_format"),
+    )
     needs: ClassVar[Names] = ((f"input_format={JSONL}", "decode_from_file"),)
     decode_from_file: str = flag(
         "", "Text to translate, a sentence a line, plain or .gz; - is the standard input.", file=READ
     )
     split_sentences: bool = flag(
         False, "Translate each sentence of a line for itself; needs the package sentencex."
+    )
+    markup: str = flag(
+        "",
+        "Lines have tags and placeholders, which come out as they are, at the words that they belong to.",
+        choices=("", *MARKUP),
+    )
+    partial_targets: bool = flag(
+        False,
+        "Each line is source TAB beginning of the output. The tokens of the beginning, as the vocabulary "
+        "splits it, are forced.",
     )
     pretty: bool = flag(False, "Parsing: draw trees where they fit, or else indent them.")
     terminology: str = flag(
@@ -74,10 +90,19 @@ class LineFlags(Flags):
 
     def read_terminology(self) -> Terminology:
         """Reads the file of `--terminology`; without one, there are no terms."""
-        from t2t_revival.decoding.terminology import Terminology
+        from t2t_revival.addons.lexical.terminology import Terminology
 
         path = self.terminology
         return Terminology.parse(read_lines(path, "terminology"), path) if path else Terminology({})
+
+    def with_prefixes(
+        self, lines: Sequence[str], name: str, first_line: int
+    ) -> tuple[list[str], list[str] | None]:
+        """Returns texts and beginnings of outputs of lines of a file; `None` without `--partial_targets`."""
+        if not self.partial_targets:
+            return [*lines], None
+        pairs = [split_at_tab(line, name, number) for number, line in enumerate(lines, first_line)]
+        return [line for line, _ in pairs], [prefix for _, prefix in pairs]
 
     def constrained(
         self, lines: Sequence[str], name: str, first_line: int
@@ -85,7 +110,7 @@ class LineFlags(Flags):
         """Returns texts and constraints of lines of a file; `None` without these flags."""
         if not (self.terminology or self.reads_json):
             return list(lines), None
-        from t2t_revival.decoding.json_inputs import JsonLine, parse_json_lines  # which import NumPy
+        from t2t_revival.addons.lexical.json_inputs import JsonLine, parse_json_lines  # which import NumPy
 
         terminology = self.read_terminology()
         parsed = parse_json_lines(lines, name, first_line) if self.reads_json else [*map(JsonLine, lines)]

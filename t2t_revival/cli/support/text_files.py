@@ -6,13 +6,12 @@ All functions that read or check raise `T2TError`; - is the standard input or ou
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any
 
 from t2t_revival.cli.support.messages import say
-from t2t_revival.decoding.outputs import Draw, draw_output
+from t2t_revival.decoding.outputs import Draw
 from t2t_revival.decoding.part_file import OutputStream, part_file, side_files
 from t2t_revival.decoding.shards import Shard
 from t2t_revival.errors import T2TError
@@ -98,39 +97,19 @@ def output_to(path: Path | None) -> AbstractContextManager[OutputStream]:
     return nullcontext(OutputStream(standard_output().buffer, "the standard output"))
 
 
-def prompt(
-    answer: Callable[[str], Sequence[Any]],
-    scores: bool,
-    draw: Draw | None = None,
-    links: Callable[[Any], str] | None = None,
-) -> None:
-    """Answers each line that is typed with its outputs, until the end of input (Ctrl-D).
+def split_at_tab(line: str, name: str, number: int, required: bool = False) -> tuple[str, str]:
+    """Splits a line, without its line end, into source and target, or the target's beginning.
 
-    Args:
-        answer: returns a line's outputs, each an `Output`, best first.
-        scores: whether each output is followed by a tab and its score.
-        draw: see `format_outputs`.
-        links: see `format_outputs`.
+    Unless a tab is `required`, the target is empty without one. Errors name the file and the line's number.
+
+    Raises:
+        T2TError: there are several tabs, or none where one is required.
     """
-    standard_output()
-    sign = ""
-    if standard_input().isatty():
-        sign = "> "
-        say("type a line, then Enter; Ctrl-D ends")
-    while True:
-        try:
-            line = input(sign)
-        except EOFError:
-            return
-        except UnicodeDecodeError as error:
-            raise T2TError(f"standard input: not UTF-8 text ({error.reason})") from error
-        for output in answer(line):
-            if draw:
-                print(draw_output(output, scores, draw), flush=True)
-                continue
-            score = f"\t{output.score:.2f}" if scores else ""
-            aligned = f"\t{links(output)}" if links else ""
-            print(f"{output.text}{score}{aligned}", flush=True)
+    tabs = line.count("\t")
+    if tabs > 1 or tabs < required:
+        raise T2TError(f"{name}, line {number}: {tabs or 'no'} tabs instead of one between source and target")
+    source, _, target = line.partition("\t")
+    return source, target
 
 
 def drawing(problem: Problem | None) -> Draw:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 
 SPACE = "\u2581"  # SentencePiece's piece of a space alone
 WORD = re.compile(r"[^ \t]+")  # as aligners in C++ read files: a no-break space is part of a word
+# Scripts without spaces between words: Thai, Lao, Burmese, Khmer, kana, Chinese.
+UNSPACED = re.compile(
+    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]"
+)
 
 
 class Span(NamedTuple):
@@ -39,6 +43,19 @@ class TokenSpans(NamedTuple):
     spans: list[Span]
     opens_word: list[bool]
 
+    @classmethod
+    def of(cls, text: str, pieces: Sequence[str], ends: Iterable[int]) -> TokenSpans:
+        """Returns places by the names of tokens, and by where each ends in the text."""
+        bounds = [0, *accumulate(ends, max)]
+        return cls(text, [Span(*pair) for pair in pairwise(bounds)], [piece == SPACE for piece in pieces])
+
+
+class Words(NamedTuple):
+    """The words of a text, and the number of the word of each of its tokens; empty without words."""
+
+    spans: list[Span]
+    of_tokens: list[int]
+
 
 def token_spans(vocabulary: TextEncoder, ids: Sequence[int]) -> TokenSpans:
     """Returns the text of ids, without EOS, and their places in it."""
@@ -47,8 +64,7 @@ def token_spans(vocabulary: TextEncoder, ids: Sequence[int]) -> TokenSpans:
     ends = _ends_of_pieces(pieces, text)
     if ends is None:
         ends = [_common_length(vocabulary.decode(ids[: n + 1]), text) for n in range(len(ids))]
-    bounds = [0, *accumulate(ends, max)]
-    return TokenSpans(text, [Span(*pair) for pair in pairwise(bounds)], [piece == SPACE for piece in pieces])
+    return TokenSpans.of(text, pieces, ends)
 
 
 def _ends_of_pieces(pieces: Sequence[str], text: str) -> list[int] | None:
@@ -61,11 +77,13 @@ def _ends_of_pieces(pieces: Sequence[str], text: str) -> list[int] | None:
 
 
 def words_of_tokens(tokens: TokenSpans, words: Sequence[Span]) -> list[int]:
-    """Returns the number of the word that each token is part of; there is at least one word.
+    """Returns the number of the word that each token is part of; empty without words.
 
     A token belongs to the word in which its text ends; one without text of its own to the word before, or,
     as SentencePiece's mark of a space, to the next.
     """
+    if not words:
+        return []
     ends = [word.end for word in words]
     last = [
         span.end if opens else len(tokens.text[: span.end].rstrip(" \t")) - 1
@@ -78,6 +96,27 @@ def words_of_tokens(tokens: TokenSpans, words: Sequence[Span]) -> list[int]:
 def split_words(text: str) -> list[Span]:
     """Returns what stands between spaces and tabs, which are the borders of words everywhere."""
     return [Span(*match.span()) for match in WORD.finditer(text)]
+
+
+def words_of_text(tokens: TokenSpans, text: str) -> Words:
+    """Returns the words of a text that people read, and those of tokens, which may make a normalised form."""
+    spans, of_form = split_words(text), split_words(tokens.text)
+    if not spans:
+        return Words([], [])
+    forms = [tokens.text[slice(*span)] for span in of_form]
+    numbers = match_words(forms, [text[slice(*span)] for span in spans])
+    return Words(spans, [numbers[word] for word in words_of_tokens(tokens, of_form)])
+
+
+def words_at_tokens(tokens: TokenSpans, text: str) -> Words:
+    """Returns the words of the text of tokens; in scripts without spaces, each token is one."""
+    ends = {span.end for span in tokens.spans}
+    spans: list[Span] = []
+    for start, end in split_words(text):
+        inside = range(start + 1, end)
+        cuts = [cut for cut in inside if cut in ends and UNSPACED.search(text, cut - 1, cut + 1)]
+        spans += map(Span._make, pairwise([start, *cuts, end]))
+    return Words(spans, words_of_tokens(tokens, spans))
 
 
 def match_words(words: Sequence[str], others: Sequence[str]) -> list[int]:

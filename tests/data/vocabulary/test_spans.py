@@ -5,9 +5,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
-from t2t_revival.data.vocabulary.spans import match_words, split_words, token_spans, words_of_tokens
+from t2t_revival.data.vocabulary.spans import (
+    match_words,
+    split_words,
+    token_spans,
+    words_at_tokens,
+    words_of_text,
+    words_of_tokens,
+)
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
-from t2t_revival.data.word_alignment import words_of
 
 TEXTS = st.text(st.sampled_from("the dogs,.-'日é  \u00a0"), max_size=30)
 
@@ -27,11 +33,23 @@ def test_spans_are_the_text_in_order(either, text):
 @given(text=TEXTS)
 def test_each_word_has_its_characters_in_order(either, text):
     ids = either.encode(text)
-    numbers = words_of(either, ids, text)
+    spans, numbers = words_of_text(token_spans(either, ids), text)
+    assert spans == split_words(text)
     assert numbers == sorted(numbers)
     if text.split():
         assert len(numbers) == len(ids)
-        assert set(numbers) <= set(range(len(split_words(text))))
+        assert set(numbers) <= set(range(len(spans)))
+
+
+@given(text=TEXTS)
+def test_words_are_divided_at_tokens_of_scripts_without_spaces(either, text):
+    tokens = token_spans(either, either.encode(text))
+    spans, numbers = words_at_tokens(tokens, tokens.text)
+    assert numbers == sorted(numbers)
+    for start, end in split_words(tokens.text):
+        parts = [span for span in spans if start <= span.start < end]
+        assert "".join(tokens.text[slice(*span)] for span in parts) == tokens.text[start:end]
+        assert len(parts) == 1 or "日" in tokens.text[start:end]
 
 
 def test_words_by_hand(subwords_file):
@@ -39,7 +57,7 @@ def test_words_by_hand(subwords_file):
     ids = vocabulary.encode("the dogs, the dog")
     pieces = [vocabulary.pieces[token] for token in ids]
     assert pieces == ["the_", "dog", "s_", ", _", "the_", "dog", "_"]
-    assert words_of(vocabulary, ids, "the dogs, the dog") == [0, 1, 1, 1, 2, 3, 3]
+    assert words_of_text(token_spans(vocabulary, ids), "the dogs, the dog").of_tokens == [0, 1, 1, 1, 2, 3, 3]
 
 
 def test_the_mark_of_a_space_opens_a_word(vocabulary):
@@ -54,8 +72,8 @@ def test_the_mark_of_a_space_opens_a_word(vocabulary):
 
 def test_what_a_vocabulary_does_not_read_has_no_tokens(vocabulary):
     ids = vocabulary.encode("the dog")
-    assert set(words_of(vocabulary, ids, "the dog sees the cat")) == {0, 1}
-    assert words_of(vocabulary, [], "") == []
+    assert set(words_of_text(token_spans(vocabulary, ids), "the dog sees the cat").of_tokens) == {0, 1}
+    assert words_of_text(token_spans(vocabulary, []), "") == ([], [])
 
 
 @pytest.mark.parametrize(

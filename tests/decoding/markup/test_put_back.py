@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from t2t_revival.decoding.markup.plain import take_out
-from t2t_revival.decoding.markup.put_back import put_back
+from t2t_revival.addons.markup.plain import take_out
+from t2t_revival.addons.markup.put_back import put_back
 from t2t_revival.utils.blank import is_blank
 
 WORDS = st.sampled_from(["red", "big", "House,", "is", "(a", "b)", "„Q“", "CO", "2.", "-", "it's", "!"])

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from t2t_revival.decoding.markup.plain import describe_faults, take_out
-from t2t_revival.decoding.markup.put_back import put_back
+from t2t_revival.addons.markup.plain import describe_faults, take_out
+from t2t_revival.addons.markup.put_back import put_back
 
 GUIDE = Path(__file__).parents[3] / "docs/guides/decoding.md"
 WORDS = "…"  # between the tags of an element

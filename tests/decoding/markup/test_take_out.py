@@ -4,9 +4,9 @@ from itertools import pairwise
 
 import pytest
 
-from t2t_revival.decoding.markup.elements import parse
-from t2t_revival.decoding.markup.patterns import KINDS, find
-from t2t_revival.decoding.markup.plain import take_out
+from t2t_revival.addons.markup.elements import parse
+from t2t_revival.addons.markup.patterns import KINDS, find
+from t2t_revival.addons.markup.plain import take_out
 
 MESSAGES = [  # of software: line, plain text, marks
     ("Hello, {name}!", "Hello,!", ["{name}"]),

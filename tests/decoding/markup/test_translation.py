@@ -4,7 +4,7 @@ import keras
 import pytest
 
 from t2t_revival import DecodeHParams, HParams, T2TError, Transformer, Translator
-from t2t_revival.decoding.markup.plain import describe_faults
+from t2t_revival.addons.markup.plain import describe_faults
 
 
 def test_unbalanced_lines_are_named_once():

@@ -1,34 +1,41 @@
-"""Minimum Bayes risk: of several candidates, the one most like the others.
+"""Choice among the outputs that a search has found: minimum Bayes risk, and the coverage penalty.
 
-Reference: Kumar and Byrne, 2004, "Minimum Bayes-Risk Decoding for Statistical Machine Translation"; Eikema
-and Aziz, 2020, "Is MAP Decoding All You Need?", whose candidates are samples.
+References: Kumar and Byrne, 2004, "Minimum Bayes-Risk Decoding for Statistical Machine Translation"; Eikema
+and Aziz, 2020, "Is MAP Decoding All You Need?", whose candidates are samples. The coverage penalty is that of
+Wu et al., 2016, "Google's Neural Machine Translation System", section 7, equation (14).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from t2t_revival.decoding.batching import POSITIONS, make_batches
+from t2t_revival.decoding.local_search import Decoded, trimmed
 from t2t_revival.decoding.options import CHRF
+from t2t_revival.decoding.outputs import MISSING, Candidate
+from t2t_revival.decoding.preprocessor import pad
 from t2t_revival.utils.bleu_tokenizers import tokenizer_for
 
 CHARACTERS, WORDS = 6, 4  # longest n-grams of chrF and of BLEU
+LEAST = 1e-9  # of the attention to a source token, whose logarithm is taken
 BETA_SQUARED = 4  # of chrF: recall counts four times as much as precision
 
 
 def by_expected_utility(
-    outputs: Sequence[tuple[str, float, list[int]]], utility: str, target_lang: str = ""
-) -> list[tuple[str, float, list[int]]]:
-    """Returns texts, expected utilities and ids, best first, given texts, scores and ids; -inf stays -inf."""
-    utilities = expected_utilities([text for text, *_ in outputs], utility, target_lang)
+    candidates: Sequence[Candidate], utility: str, target_lang: str = ""
+) -> list[Candidate]:
+    """Returns candidates with their expected utilities as scores, best first; missing ones stay so."""
+    utilities = expected_utilities([candidate.text for candidate in candidates], utility, target_lang)
     scored = [
-        (text, float(own) if score > -np.inf else score, ids)
-        for (text, score, ids), own in zip(outputs, utilities, strict=True)
+        candidate._replace(score=float(utility)) if candidate.score > MISSING else candidate
+        for candidate, utility in zip(candidates, utilities, strict=True)
     ]
-    return sorted(scored, key=lambda output: -output[1])
+    return sorted(scored, key=lambda candidate: -candidate.score)
 
 
 def expected_utilities(texts: Sequence[str], utility: str, target_lang: str = "") -> np.ndarray:
@@ -109,3 +116,55 @@ def _shared(owners: np.ndarray, ngrams: np.ndarray, texts: int) -> tuple[Any, An
     has = np.zeros((texts, items.max() + 1), np.float32)
     has[owners[order], items] = 1
     return (has @ has.T).round().astype(int), np.bincount(owners, minlength=texts)
+
+
+@dataclass(frozen=True)
+class CoveragePenalty:
+    """Adds the penalty to the scores of outputs that a search has found, and sorts them.
+
+    Attributes:
+        attend: called with ids of sources and of outputs; returns the weights of source tokens, [batch,
+            target, source].
+        weight: beta.
+    """
+
+    attend: Callable[[np.ndarray, np.ndarray], np.ndarray]
+    weight: float
+
+    def __call__(self, decoded: Sequence[Decoded]) -> list[Decoded]:
+        """Returns the outputs of each input with their new scores, best first; missing ones stay last."""
+        rows = [
+            (number, place)
+            for number, one in enumerate(decoded)
+            for place, score in enumerate(one.scores)
+            if score > -np.inf
+        ]
+        if not rows:
+            return list(decoded)
+        outputs = [trimmed(decoded[number].ids[place]) for number, place in rows]
+        sources = [decoded[number].source_ids for number, _ in rows]
+        lengths = [max(map(len, pair)) for pair in zip(sources, outputs, strict=True)]
+        scores = [np.array(one.scores, np.float32) for one in decoded]
+        for batch in make_batches(lengths, POSITIONS):
+            attention = self.attend(*(pad([side[row] for row in batch]) for side in (sources, outputs)))
+            for row, weights in zip(batch, attention, strict=True):
+                number, place = rows[row]
+                words = len(sources[row]) - 1  # EOS needs no coverage
+                scores[number][place] += self.weight * penalty(weights[: len(outputs[row]), :words])
+        return [_sorted(one, own) for one, own in zip(decoded, scores, strict=True)]
+
+
+def penalty(attention: Any) -> float:
+    """Returns the sum over source tokens of log(min(sum of their attention, 1)), at most 0.
+
+    Args:
+        attention: [target, source].
+    """
+    return float(np.log(np.clip(np.sum(attention, axis=0), LEAST, 1.0)).sum())
+
+
+def _sorted(one: Decoded, scores: np.ndarray) -> Decoded:
+    order = np.argsort(-scores, kind="stable").tolist()
+    return one._replace(
+        ids=[one.ids[place] for place in order], scores=[float(scores[place]) for place in order]
+    )

@@ -5,14 +5,16 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import permutations
 from typing import Any, NamedTuple
 
-from t2t_revival.decoding.lexical_tables import LineAutomata, Unit
-from t2t_revival.decoding.phrases import UNSPACED, Spelling, joins
+from t2t_revival.addons.lexical.phrases import Spelling, joins
+from t2t_revival.addons.lexical.tables import LineAutomata, Unit
+from t2t_revival.data.vocabulary.spans import UNSPACED
+from t2t_revival.decoding.preprocessor import LINE_ENDS
 from t2t_revival.errors import LineError, T2TError
 from t2t_revival.utils.texts import items_of, shown, texts_of
 
@@ -99,27 +101,45 @@ class LineConstraints:
         return tuple(phrase for phrase in dict.fromkeys(self.avoid) if count(phrase, text))
 
 
-def constraints_of(constraints: Any, lines: int, first_line: int) -> list[LineConstraints | None] | None:
-    """Returns the constraints of lines as a list; `None` if no line has some.
+def constraints_of(constraints: Any, lines: int, first_line: int) -> dict[int, LineConstraints]:
+    """Returns the constraints of the lines that have some, by index, `checked`.
 
     Args:
-        constraints: `LineConstraints` or `None` for each line, from Python code; or `None`.
+        constraints: `LineConstraints` or `None` for each line, from Python code.
         lines: their number.
         first_line: number of the first line, for errors.
 
     Raises:
         T2TError: the values are no list, one of them is of another type, or there are more or fewer than
-            lines.
+            lines; or as `checked`.
     """
-    given = [] if constraints is None else items_of(constraints, "constraints")
+    given = items_of(constraints, "constraints")
     for number, one in enumerate(given, first_line):
         if not (one is None or isinstance(one, LineConstraints)):
             raise LineError(number, f"constraints: {shown(one)} is not LineConstraints or None")
-    if not any(given):
-        return None
-    if len(given) != lines:
+    if any(given) and len(given) != lines:
         raise T2TError(f"{len(given)} constraints for {lines} lines: give one for each, or None")
-    return given
+    return {index: checked(one, first_line + index) for index, one in enumerate(given) if one}
+
+
+def checked(constraints: LineConstraints, number: int) -> LineConstraints:
+    """Returns the constraints of a line, by its number, without line ends and spaces around phrases.
+
+    Raises:
+        LineError: a phrase is empty, or has an avoided one.
+    """
+
+    def cleaned(phrases: Iterable[str]) -> tuple[str, ...]:
+        return tuple(phrase.translate(LINE_ENDS).strip() for phrase in phrases)
+
+    phrases = cleaned(term.phrase for term in constraints.terms)
+    terms = (one._replace(phrase=phrase) for one, phrase in zip(constraints.terms, phrases, strict=True))
+    constraints = LineConstraints(cleaned(constraints.phrases), cleaned(constraints.avoid), tuple(terms))
+    try:
+        constraints.check()
+    except T2TError as error:
+        raise LineError(number, str(error)) from error
+    return constraints
 
 
 def united(phrases: Sequence[str], others: Sequence[str]) -> tuple[str, ...]:

@@ -64,6 +64,19 @@ class Translations:
             file.write(content.getvalue())
         return path
 
+    def data_warning(self, output_dir: Path, trained_on: str) -> str:
+        """Returns a warning if it was learned from other data than a checkpoint; "" else, or unknown.
+
+        `trained_on` is the fingerprint of the checkpoint's training data; of an average, those of all.
+        """
+        if not trained_on or self.learned_from in ("", *trained_on.split(MIXED)):
+            return ""
+        learning = CommandLine("t2t-shortlist", output_dir=output_dir)
+        return (
+            f"warning: {output_dir / FILE_NAME} was learned from other training data ({self.learned_from}) "
+            f"than the model ({trained_on}); to learn it again, run {learning}"
+        )
+
     @classmethod
     def load(cls, output_dir: Path, fingerprint: str) -> Translations:
         """Reads the file of an output_dir, which must be of the vocabularies with a fingerprint.
@@ -92,20 +105,6 @@ class Translations:
                 f"{path}: its vocabulary is not that of this model; to learn it again, run ", learning
             )
         return found
-
-
-def data_warning(translations: Translations, output_dir: Path, trained_on: str) -> str:
-    """Returns a warning if a shortlist was learned from other data than a checkpoint; "" else, or unknown.
-
-    `trained_on` is the fingerprint of the checkpoint's training data; of an average, those of all.
-    """
-    if not trained_on or translations.learned_from in ("", *trained_on.split(MIXED)):
-        return ""
-    learning = CommandLine("t2t-shortlist", output_dir=output_dir)
-    return (
-        f"warning: {output_dir / FILE_NAME} was learned from other training data "
-        f"({translations.learned_from}) than the model ({trained_on}); to learn it again, run {learning}"
-    )
 
 
 def coverage(translations: Translations, pairs: Pairs) -> tuple[float, float]:

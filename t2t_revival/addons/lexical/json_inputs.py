@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from t2t_revival.decoding.lexical_constraints import LineConstraints, united
+from t2t_revival.addons.lexical.constraints import LineConstraints, united
+from t2t_revival.addons.lexical.terminology import Terminology
 from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.decoding.terminology import Terminology
 from t2t_revival.errors import LineError, T2TError, did_you_mean, similar
 
 EXAMPLE = 'write {"text": "..."}'

@@ -16,6 +16,7 @@ from itertools import combinations, product
 
 import numpy as np
 
+from t2t_revival.data.vocabulary.spans import UNSPACED
 from t2t_revival.data.vocabulary.subword_format import END, escape, is_alphanumeric, split_runs
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 from t2t_revival.data.vocabulary.text_encoder import EOS, PAD, TextEncoder
@@ -24,10 +25,6 @@ from t2t_revival.errors import T2TError
 ANYTHING, BOUNDARY, NOTHING, AT_ONCE = range(4)  # values of `Form.after`
 BEGINS_WORD, ENDS_RUN = 2, 1  # what a token may do; its class, if no phrase has it, is the sum
 OTHER_CLASSES = 4
-# Scripts without spaces between words: Thai, Lao, Burmese, Khmer, kana, Chinese.
-UNSPACED = re.compile(
-    r"[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\U00020000-\U0003ffff]"
-)
 CACHED = 2**12  # phrases
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
 

@@ -1,4 +1,4 @@
-"""Tables of phrases, unpacked by TensorFlow ops; `phrases.pack` packs them."""
+"""Tables of phrases, unpacked by TensorFlow ops; `packing.pack` packs them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from t2t_revival.decoding.lexical_tables import LexicalTables
-from t2t_revival.decoding.phrases import OTHER_CLASSES
+from t2t_revival.addons.lexical.phrases import OTHER_CLASSES
+from t2t_revival.addons.lexical.tables import LexicalTables
 
-TABLES = tf.TensorSpec(None, tf.string, name="tables")
 HEADER = 3  # numbers before the tables
 
 
@@ -21,7 +20,7 @@ def unpack(packed: tf.Tensor) -> LexicalTables:
         packed: string [batch]; at least one.
 
     Raises:
-        InvalidArgumentError: a text is not what `phrases.pack` returns.
+        InvalidArgumentError: a text is not what `packing.pack` returns.
     """
     raw = tf.io.decode_base64(packed)
     lengths = tf.strings.length(raw) // tf.int32.size

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from t2t_revival.decoding.phrases import (
+from t2t_revival.addons.lexical.phrases import (
     BEGINS_WORD,
     BOUNDARY,
     NOTHING,

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
 
-from t2t_revival.decoding.markup.elements import Marked, parse
-from t2t_revival.decoding.markup.patterns import CLOSE, HTML, ITEM, OPEN
+from t2t_revival.addons.markup.elements import Marked, parse
+from t2t_revival.addons.markup.patterns import CLOSE, ITEM, OPEN
+from t2t_revival.decoding.options import HTML
 
 CLOSING = re.compile(r"""[,.;:!?%)\]}"'»”’…。，、；：！？）」』]+(?:\s|$)""")  # noqa: RUF001
 OPENING = re.compile(r"""(?:^|\s)[(\[{"'«„“‘¿¡（「『]+$""")  # noqa: RUF001
@@ -67,7 +68,7 @@ def take_out(line: str, kind: str) -> Plain:
 
     Args:
         line: any text.
-        kind: one of `KINDS`.
+        kind: one of `MARKUP`.
     """
     marked = parse(line, kind)
     tags = [line[span.start] for span in marked.spans if span.shape != ITEM]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from t2t_revival.decoding.lexical_constraints import LineConstraints, Term, is_inside
+from t2t_revival.addons.lexical.constraints import LineConstraints, Term, is_inside
 from t2t_revival.errors import T2TError
 
 COMMENT = "#"

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from html import escape
 
-from t2t_revival.decoding.markup.layout import lay_out
-from t2t_revival.decoding.markup.patterns import CLOSE, OPEN
-from t2t_revival.decoding.markup.plain import CLOSING, OPENING, Mark, Plain
-from t2t_revival.decoding.markup.units import Links, align_units
+from t2t_revival.addons.markup.layout import lay_out
+from t2t_revival.addons.markup.patterns import CLOSE, OPEN
+from t2t_revival.addons.markup.plain import CLOSING, OPENING, Mark, Plain
+from t2t_revival.addons.markup.units import Links, align_units
 from t2t_revival.utils.blank import is_blank
 
 Placed = tuple[int, int]  # offset in the output, and number of a mark

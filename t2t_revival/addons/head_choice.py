@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, product
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from t2t_revival.data.word_alignment import Alignment, ErrorCounts, words_of
+from t2t_revival.data.word_alignment import Alignment, ErrorCounts
 from t2t_revival.decoding.alignment_heads import FILE_NAME, AlignmentHeads
 from t2t_revival.decoding.batching import OnProgress
 from t2t_revival.decoding.detailer import encode_pairs
 from t2t_revival.decoding.notes import OnNote
-from t2t_revival.decoding.preprocessor import Preprocessor, pad
+from t2t_revival.decoding.preprocessor import pad
 from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.problems.problem import DEV, TRAIN
@@ -26,55 +26,25 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
     from t2t_revival.data.records import SplitData
-    from t2t_revival.model import Transformer
+    from t2t_revival.decoding.translator import Translator
     from t2t_revival.problems.problem import Problem
 
 MAX_CHOOSING = 500  # pairs by which heads are chosen
 MAX_LEARNING = 200_000  # pairs from which translations of pieces are learned
 SHARES = (1.0, 0.7, 0.5, 0.35)  # tried where there is a gold alignment
+LINKS_FOUND, ERROR_RATE = "lexical_links_found", "error_rate"  # figures of a choice
 Pair = tuple[str, str]
 
 
-@dataclass(frozen=True)
-class HeadSearch:
-    """A model and its inputs, among whose heads those that align are chosen.
-
-    Attributes:
-        model: of the heads.
-        preprocessor: of the model.
-        map_batches: see `Translator.map_batches`.
-    """
-
-    model: Transformer
-    preprocessor: Preprocessor
-    map_batches: Callable[..., Iterable[Any]]
-
-
 class Choice(NamedTuple):
-    """Chosen heads, and their alignment error rate, or the share of the given links that they do not find."""
+    """Chosen heads, and figures: the number of pairs; the error rate, or the share of lexical links found."""
 
     heads: AlignmentHeads
-    error_rate: float
-
-    def save(self, output_dir: Path, num_pairs: int, *, lexical: bool) -> Path:
-        """Writes the heads into an output_dir; returns the file.
-
-        Args:
-            output_dir: folder of the training.
-            num_pairs: number of the pairs that they were chosen by.
-            lexical: whether by `lexical_alignments`, which are not all links.
-
-        Raises:
-            T2TError: as `AlignmentHeads.save`.
-        """
-        name, value = (
-            ("lexical_links_found", 1 - self.error_rate) if lexical else ("error_rate", self.error_rate)
-        )
-        return self.heads.save(output_dir, **{name: round(value, 4)}, pairs=num_pairs)
+    figures: dict[str, float]
 
 
 def choose_heads(
-    search: HeadSearch,
+    translator: Translator,
     pairs: Sequence[Pair],
     gold: Sequence[Alignment],
     on_progress: OnProgress | None = None,
@@ -83,7 +53,7 @@ def choose_heads(
     """Chooses the head of the decoder, or the layer with the mean of its heads, that aligns pairs best.
 
     Args:
-        search: of the model.
+        translator: of the model.
         pairs: of dev.
         gold: their alignments.
         on_progress: called after each batch.
@@ -95,59 +65,57 @@ def choose_heads(
     """
     if not any(one.sure for one in gold):
         raise T2TError("there are no links to choose heads by: give --gold=FILE with some")
-    hparams = search.model.hparams
+    hparams = translator.model.hparams
     layers = range(1, hparams.decoder_layers + 1)
     each = [(head,) for head in range(1, hparams.num_heads + 1)]
     groups = [*each, tuple(range(1, hparams.num_heads + 1))]
     candidates = [AlignmentHeads(*one) for one in product(layers, groups, (False, True))]
     candidates[0].check(hparams)
-    counts = _count(search, pairs, gold, candidates, on_progress)
+    counts = _count(translator, pairs, gold, candidates, on_progress)
     by_recall = max(candidates, key=lambda one: counts[one].recall)
     if not all_sure:
-        return Choice(by_recall, 1 - counts[by_recall].recall)
+        return Choice(by_recall, {LINKS_FOUND: round(counts[by_recall].recall, 4), "pairs": len(pairs)})
     best = min(candidates, key=lambda one: counts[one].error_rate)
     rules = [replace(best, share=share, null=null) for share, null in product(SHARES, (False, True))]
-    counts = _count(search, pairs, gold, rules, on_progress)
+    counts = _count(translator, pairs, gold, rules, on_progress)
     chosen = min(rules, key=lambda one: counts[one].error_rate)
-    return Choice(chosen, counts[chosen].error_rate)
+    return Choice(chosen, {ERROR_RATE: round(counts[chosen].error_rate, 4), "pairs": len(pairs)})
 
 
 def _count(
-    search: HeadSearch,
+    translator: Translator,
     pairs: Sequence[Pair],
     gold: Sequence[Alignment],
     candidates: Sequence[AlignmentHeads],
     on_progress: OnProgress | None,
 ) -> dict[AlignmentHeads, ErrorCounts]:
     """Counts what each candidate finds in all pairs."""
-    encoded, vocabularies = encode_pairs(search.preprocessor, pairs), search.preprocessor.vocabularies
+    encoded, vocabularies = (
+        encode_pairs(translator.preprocessor(), pairs),
+        translator.vocabularies,
+    )
     counts: dict[AlignmentHeads, ErrorCounts] = defaultdict(ErrorCounts)
 
     def count(batch: list[int]) -> list[None]:
         own = [encoded[index] for index in batch]
         inputs = {"inputs": pad([one.source_ids for one in own]), "targets": pad([one.ids for one in own])}
-        attention = np.asarray(search.model.attention_weights(inputs).encoder_decoder, np.float32)
+        attention = np.asarray(translator.model.attention_weights(inputs).encoder_decoder, np.float32)
         for weights, index, one in zip(attention, batch, own, strict=True):
-            source_words = words_of(vocabularies.inputs, one.source_ids[:-1], one.tag + one.source)
-            target_words = words_of(vocabularies.targets, one.ids[:-1], one.text)
-            tags = len(one.tag.split())
+            source_words, words = one.words_of_input(vocabularies.inputs), one.words(vocabularies.targets)
             for heads in candidates:
-                mean = weights[heads.layer - 1, [head - 1 for head in heads.heads]].mean(0)
-                links = heads.links(mean, source_words, target_words)
-                kept = frozenset((source - tags, target) for source, target in links if source >= tags)
-                counts[heads] = counts[heads].plus(ErrorCounts.of(kept, gold[index]))
+                mean = weights[heads.layer - 1, [head - 1 for head in heads.heads]].mean(0)[heads.shifted :]
+                _, links = heads.rule.align(mean, source_words, words, one.num_tags)
+                counts[heads] = counts[heads].plus(ErrorCounts.of(frozenset(links), gold[index]))
         return [None] * len(batch)
 
     lengths = [max(len(one.source_ids), len(one.ids)) for one in encoded]
-    for _ in search.map_batches(
-        count, lengths, search.preprocessor.options.batch_size, on_progress=on_progress
-    ):
+    for _ in translator.map_batches(count, lengths, translator.options.batch_size, on_progress=on_progress):
         pass
     return counts
 
 
 def choose_without_gold(
-    search: HeadSearch,
+    translator: Translator,
     pairs: Sequence[Pair],
     shards: SplitData,
     on_iteration: Callable[[int, int], None] = lambda done, total: None,
@@ -156,7 +124,7 @@ def choose_without_gold(
     """Chooses heads as `choose_heads`, by `lexical_alignments` that are learned from the training pairs.
 
     Args:
-        search: of the model.
+        translator: of the model.
         pairs: of dev.
         shards: of train.
         on_iteration: called with the number of iterations of learning that are done, and of all.
@@ -165,43 +133,43 @@ def choose_without_gold(
     Raises:
         T2TError: as `choose_heads`.
     """
+    from t2t_revival.addons.lexicon import translation_probabilities
     from t2t_revival.data.examples import read_pairs
-    from t2t_revival.data.lexicon import translation_probabilities
 
-    vocabularies = search.preprocessor.vocabularies
+    vocabularies = translator.vocabularies
     sizes = vocabularies.inputs.size, on_iteration, vocabularies.target_size
     table = translation_probabilities(read_pairs(shards, MAX_LEARNING), *sizes)
-    gold = list(lexical_alignments(search, pairs, table))
-    return choose_heads(search, pairs, gold, on_progress, all_sure=False)
+    gold = list(lexical_alignments(translator, pairs, table))
+    return choose_heads(translator, pairs, gold, on_progress, all_sure=False)
 
 
-def lexical_alignments(search: HeadSearch, pairs: Sequence[Pair], table: csr_array) -> Iterator[Alignment]:
+def lexical_alignments(
+    translator: Translator, pairs: Sequence[Pair], table: csr_array
+) -> Iterator[Alignment]:
     """Yields links of words whose pieces are each other's most probable translation in their pair.
 
     They are few and mostly right: enough to choose heads by, not to measure them.
 
     Args:
-        search: of whose vocabularies the pieces are.
+        translator: of whose vocabularies the pieces are.
         pairs: of texts.
         table: as `translation_probabilities` returns it.
     """
-    for one in encode_pairs(search.preprocessor, pairs):
-        source, target = one.source_ids[:-1], one.ids[:-1]
-        source_words = words_of(search.preprocessor.vocabularies.inputs, source, one.tag + one.source)
-        target_words = words_of(search.preprocessor.vocabularies.targets, target, one.text)
+    vocabularies = translator.vocabularies
+    for one in encode_pairs(translator.preprocessor(), pairs):
+        source_words = one.words_of_input(vocabularies.inputs).of_tokens
+        words = one.words(vocabularies.targets).of_tokens
         links = set()
-        if source_words and target_words:
-            probabilities = table[source][:, target].toarray()
+        if source_words and words:
+            probabilities = table[one.source_ids[:-1]][:, one.ids[:-1]].toarray()
             of_target, of_source = probabilities.argmax(0), probabilities.argmax(1)
-            tags = len(one.tag.split())
             links = {
-                (source_words[place] - tags, target_words[other])
+                (source_words[place] - one.num_tags, words[other])
                 for other, place in enumerate(of_target.tolist())
-                if of_source[place] == other
-                and probabilities[place, other] > 0
-                and source_words[place] >= tags
+                if of_source[place] == other and probabilities[place, other] > 0
             }
-        yield Alignment(frozenset(links), frozenset(links))
+        found = frozenset(link for link in links if link[0] >= 0)
+        yield Alignment(found, found)
 
 
 @dataclass(frozen=True)
@@ -233,7 +201,7 @@ class HeadChoice:
         except T2TError as error:
             raise _impossible(folder.path, error) from error
 
-    def make(self, search: HeadSearch, is_given: bool, on_note: OnNote) -> AlignmentHeads:
+    def make(self, translator: Translator, is_given: bool, on_note: OnNote) -> AlignmentHeads:
         """Chooses heads of a model, stores them, and says so in a line.
 
         Those of a checkpoint whose file `is_given` are not stored: it may be an early one.
@@ -241,24 +209,20 @@ class HeadChoice:
         Raises:
             T2TError: the pairs do not show which heads align.
         """
-        fault = "the checkpoint is a given one" if is_given else self._fault()
-        place = f"this run only: {fault}" if fault else str(self.folder.path / FILE_NAME)
-        on_note(f"choosing the heads that align words, by {len(self.pairs):,} pairs of dev, for {place}")
-        try:
-            choice = choose_without_gold(search, self.pairs, self.shards)
-        except T2TError as error:
-            raise _impossible(self.folder.path, error) from error
-        if not fault:
-            choice.save(self.folder.path, len(self.pairs), lexical=True)
-        return choice.heads
-
-    def _fault(self) -> str:
-        """Returns why the folder cannot be written; "" where it can."""
+        fault = "the checkpoint is a given one" if is_given else ""
         try:
             check_writable(self.folder.path)
         except T2TError as error:
-            return str(error)
-        return ""
+            fault = fault or str(error)
+        place = f"this run only: {fault}" if fault else str(self.folder.path / FILE_NAME)
+        on_note(f"choosing the heads that align words, by {len(self.pairs):,} pairs of dev, for {place}")
+        try:
+            choice = choose_without_gold(translator, self.pairs, self.shards)
+        except T2TError as error:
+            raise _impossible(self.folder.path, error) from error
+        if not fault:
+            choice.heads.save(self.folder.path, choice.figures)
+        return choice.heads
 
 
 def _impossible(output_dir: Path, error: T2TError) -> T2TError:

@@ -9,9 +9,8 @@ from html import unescape
 from itertools import zip_longest
 from typing import NamedTuple
 
-NUMBERS = "+numbers"
-HTML, PLACEHOLDERS = "html", "placeholders"
-KINDS = tuple(kind + numbers for kind in (HTML, PLACEHOLDERS) for numbers in ("", NUMBERS))
+from t2t_revival.decoding.options import NUMBERS, PLACEHOLDERS
+
 OPEN, CLOSE, TAG, ITEM, ENTITY = "open", "close", "tag", "item", "entity"  # shapes; a `TAG` stands alone
 VOID = set(re.findall(r"\w+", "area base br col embed hr img input link meta param source track wbr"))
 BREAKS = set(  # elements that separate words
@@ -142,7 +141,7 @@ def _pattern(kind: str) -> re.Pattern[str]:
 
 
 def find(text: str, kind: str) -> list[Span]:
-    """Returns the markup of a line, one of `KINDS`, in its order; no two overlap."""
+    """Returns the markup of a line, one of `MARKUP`, in its order; no two overlap."""
     found = _together(text, _without_single_sections(_spans(text, _pattern(kind))))
     spans: list[Span] = []
     for span, following in zip_longest(found, found[1:]):

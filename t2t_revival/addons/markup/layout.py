@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from heapq import merge
 
-from t2t_revival.decoding.markup.patterns import CLOSE, ITEM, OPEN
-from t2t_revival.decoding.markup.plain import Mark
-from t2t_revival.decoding.markup.units import Alignment, Unit, proportional
+from t2t_revival.addons.markup.patterns import CLOSE, ITEM, OPEN
+from t2t_revival.addons.markup.plain import Mark
+from t2t_revival.addons.markup.units import Alignment, Unit, proportional
 
 
 @dataclass

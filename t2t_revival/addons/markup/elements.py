@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from t2t_revival.decoding.markup.patterns import CLOSE, ENTITY, ITEM, OPEN, TAG, Span, find
+from t2t_revival.addons.markup.patterns import CLOSE, ENTITY, ITEM, OPEN, TAG, Span, find
 
 UNKNOWN = re.compile(  # begins or ends markup that is not whole
     r"</?[^\W\d]|</\d|\{[{%#]|[}%#]\}|\[\[|\]\]|[$%]\{|&(?:amp;)*lt;/?\w|\\(?:u00|x)3[cC]|\{\s*\w+\s*,\s*(?:plural|select)|<!--|-->"

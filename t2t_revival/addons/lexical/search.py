@@ -17,17 +17,11 @@ from typing import Any, NamedTuple
 
 import tensorflow as tf
 
+from t2t_revival.addons.lexical.phrases import OTHER_CLASSES
+from t2t_revival.addons.lexical.tables import LexicalState, LexicalTables
 from t2t_revival.data.vocabulary.text_encoder import EOS, PAD
 from t2t_revival.decoding.beam_search import TopK, grow_finished, is_done, keep_first, top_logits
-from t2t_revival.decoding.beams import (
-    NEG_INF,
-    Beams,
-    Sentences,
-    current_length,
-    select_parents,
-)
-from t2t_revival.decoding.lexical_tables import LexicalState, LexicalTables
-from t2t_revival.decoding.phrases import OTHER_CLASSES
+from t2t_revival.decoding.beams import NEG_INF, Beams, Sentences, current_length, select_parents
 from t2t_revival.decoding.tf_workarounds import max_or_one
 
 
@@ -47,6 +41,12 @@ class Candidates(NamedTuple):
     parents: Any
     bank: Any
     lexical: LexicalState
+
+
+def initial_state(tables: LexicalTables) -> LexicalState:
+    """Returns the state of one empty hypothesis per sentence."""
+    needed = tables.required[:, None]
+    return LexicalState(tf.zeros_like(needed), needed)
 
 
 def grow_lexical(

@@ -1,0 +1,61 @@
+"""`Description`: an exported model, as it describes itself."""
+
+from __future__ import annotations
+
+import base64
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from t2t_revival.data.vocabulary import Vocabularies, open_vocabulary
+from t2t_revival.decoding.addons import addon
+from t2t_revival.serving.client import text_of
+from t2t_revival.serving.signatures import DESCRIBE
+
+if TYPE_CHECKING:
+    from t2t_revival.serving.client import Model
+
+
+@dataclass(frozen=True)
+class Description:
+    """An exported model as whoever asks it must know it; its signature `DESCRIBE` tells it.
+
+    Attributes:
+        vocabularies: of source and target.
+        max_length: maximum number of tokens of an input, EOS included.
+        max_length_ratio: see `DecodeHParams`.
+        aligns: whether the model aligns words, by its signature `SCORE`.
+    """
+
+    vocabularies: Vocabularies
+    max_length: int
+    max_length_ratio: float
+    aligns: bool
+
+    @classmethod
+    def of(cls, model: Model) -> Description:
+        """Returns the description that a model tells.
+
+        Raises:
+            T2TError: there is no response, or the model has none.
+        """
+        (text,) = model.predict(DESCRIBE, {"inputs": [""]})["description"]
+        values = json.loads(text_of(text))
+        files = values.pop("vocabularies")
+        opened = [open_vocabulary(Path(name), base64.b64decode(content)) for name, content in files]
+        return cls(vocabularies=Vocabularies(opened[0], opened[-1]), **values)
+
+    def to_json(self) -> str:
+        """Returns the description as an exported model holds it."""
+        vocabularies = [
+            (one.path.name, base64.b64encode(one.content).decode()) for one in self.vocabularies.all
+        ]
+        values = {name: getattr(self, name) for name in ("max_length", "max_length_ratio", "aligns")}
+        return json.dumps({"vocabularies": vocabularies, **values})
+
+    @cached_property
+    def spelling(self) -> Any:
+        """The spelling of phrases, for tables of a search."""
+        return addon("spelling")(self.vocabularies.targets)
