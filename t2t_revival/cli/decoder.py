@@ -82,6 +82,7 @@ class DecoderFlags(EnsembleFlags, LineFlags, ShardFlags):
         *product(("eval_use_test_set",), ("dataset_split=train", "dataset_split=dev")),
         *product(("output_format=jsonl",), ("pretty", "decode_interactive")),
     )
+    features = LineFlags.features | {"ensemble": "ensemble", "score_file": "scores"}
     needs = tuple(
         (name, "decode_from_file", "decode_interactive") for name in ("partial_targets", "terminology")
     )
@@ -110,17 +111,6 @@ class DecoderFlags(EnsembleFlags, LineFlags, ShardFlags):
         "Their output files are decode_to_file with 000, 001, ... appended; joined in this order they are "
         "all outputs."
     )
-
-    @property
-    def asked(self) -> dict[str, str]:
-        """Features that flags ask for, beside the settings; see `capabilities.check`."""
-        given = (
-            ("ensemble", "--ensemble", self.ensemble),
-            ("scores", "--score_file", self.score_file),
-            ("prefixes", "--partial_targets", self.partial_targets),
-            ("constraints", "--terminology", self.terminology),
-        )
-        return {feature: name for feature, name, value in given if value}
 
     @property
     def is_of_split(self) -> bool:

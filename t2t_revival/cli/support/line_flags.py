@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations, product
 from typing import TYPE_CHECKING, ClassVar
 
 from t2t_revival.cli.support.flags import READ, Flags, Names, flag
@@ -25,12 +24,9 @@ FORMATS = TEXT, JSONL = "text", "jsonl"  # of inputs and of outputs
 class LineFlags(Flags):
     """The flags of a command that translates the lines of a file, or lines that are typed."""
 
-    exclusive: ClassVar[Names] = (
-        *combinations(("split_sentences", "partial_targets", "terminology"), 2),
-        *product(("markup",), ("partial_targets", "terminology")),
-        ("partial_targets", "input_format"),
-    )
+    exclusive: ClassVar[Names] = (("partial_targets", "input_format"),)
     needs: ClassVar[Names] = ((f"input_format={JSONL}", "decode_from_file"),)
+    features: ClassVar[dict[str, str]] = {"partial_targets": "prefixes", "terminology": "constraints"}
     decode_from_file: str = flag(
         "", "Text to translate, a sentence a line, plain or .gz; - is the standard input.", file=READ
     )
@@ -66,6 +62,11 @@ class LineFlags(Flags):
         "--decode_hparams asks for, by alignments, token_scores and alternatives.",
         choices=FORMATS,
     )
+
+    @property
+    def asked(self) -> dict[str, str]:
+        """Features that flags ask for, beside the settings; see `capabilities.check`."""
+        return {feature: f"--{name}" for name, feature in self.features.items() if getattr(self, name)}
 
     @property
     def reads_json(self) -> bool:
