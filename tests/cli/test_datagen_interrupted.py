@@ -43,6 +43,7 @@ class UsrSlow(Text2TextProblem):
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.skipif(cores() < 2, reason="one core has no processes that make shards")
 def test_ctrl_c_ends_promptly_and_a_second_run_goes_on(tmp_path, capsys):

@@ -162,6 +162,7 @@ def test_ctranslate2_serves_an_output_dir(out, serve):
     assert "is served by ctranslate2, float32" in running.process.err
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_a_new_version_takes_over_without_a_failed_request(out, export, serve, write_checkpoint):
     (first,) = (int(path.name) for path in export.iterdir() if path.name.isdecimal())

@@ -53,6 +53,7 @@ def test_searches_in_int8_are_those_by_the_multiples(new_model, how):
         same(found, search(expected, SOURCES, **how))
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_samples_and_scores_in_int8_are_those_by_the_multiples(new_model):
     model, expected = new_model(len(PIECES)), new_model(len(PIECES))
@@ -66,6 +67,7 @@ def test_samples_and_scores_in_int8_are_those_by_the_multiples(new_model):
     assert np.abs(in_float32 / scored - 1).max() > 2e-3, "the tolerance tells int8 from float32"
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_an_ensemble_in_int8_of_one_model_twice_decodes_as_the_model(new_model):
     model, how = new_model(len(PIECES)), {"int8": True, "beams": 3, "extra": 4, "n": 3}

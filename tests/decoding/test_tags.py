@@ -79,6 +79,7 @@ def test_calls_with_a_wrong_tag(module, tags, message):
         module.translate_with_options(LINES, **OPTIONS, tag=tags)
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_servers_know_that_a_tag_may_be_missing(model, vocabulary, tmp_path):
     version = export(translator(model, vocabulary), tmp_path, "many")

@@ -49,6 +49,7 @@ def run_commands(page: str, fewer: dict[str, list[str]]) -> list[subprocess.Comp
     return done
 
 
+@pytest.mark.nightly
 def test_in_keras_alone(tmp_path):
     keras.utils.set_random_seed(1)
     code = blocks("guides/in_keras.md", "python")
@@ -83,6 +84,7 @@ def test_from_python():
     assert {"score", "serving_default"} <= {*names["model"].signatures}
 
 
+@pytest.mark.nightly
 def test_the_package_that_is_ported_from_tensor2tensor(tmp_path):
     (code,) = blocks("../t2t_revival/from_tensor2tensor.md", "python")
     package, poems = tmp_path / "usr_poetry", tmp_path / "poems.txt"

@@ -42,6 +42,7 @@ def content(folder: Path) -> dict[str, bytes]:
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
+@pytest.mark.nightly
 def test_workers_that_are_killed_end_with_the_same_bytes(place: Path, noised: Path, tmp_path: Path) -> None:
     folder = tmp_path / "shared"
 

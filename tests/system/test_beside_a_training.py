@@ -101,6 +101,7 @@ def steps_there(place: Path) -> list[int]:
     return [checkpoint.step for checkpoint in checkpoints.list_checkpoints(place / "model")]
 
 
+@pytest.mark.nightly
 def test_they_take_each_checkpoint_once_stop_at_ctrl_c_and_go_on(place: Path, training: Process) -> None:
     training.wait_for(r"^step \d+  saved ")
     first = steps_there(place)

@@ -71,6 +71,7 @@ def distilled(place: Path, command: object) -> str:
     return out.getvalue()
 
 
+@pytest.mark.nightly
 def test_the_student_has_learned_the_outputs_of_the_decoder(place: Path, said: str) -> None:
     student, outputs = place / "student", place / "train.outputs"
     flags = [f"--output_dir={place / 'teacher'}", f"--decode_hparams={DECODING}", "--log_examples=0"]

@@ -90,7 +90,9 @@ def fields(path: Path) -> tuple[list[list[str]], list[list[float]]]:
     return [row[::2] for row in rows], [[float(score) for score in row[1::2]] for row in rows]
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize(
+    "name", [next(iter(MODELS)), *(pytest.param(name, marks=pytest.mark.nightly) for name in [*MODELS][1:])]
+)
 def test_all_ways_to_use_a_model_agree(
     name: str, corpus: Path, server: ModelServer, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -78,6 +78,7 @@ def test_all_have_the_same_translations(place: Path) -> None:
     assert not any(count(word, found[row]) for row in (0, 4) for word in lines[row]["avoid"])
 
 
+@pytest.mark.nightly
 def test_terms_are_checked_by_the_word_alignment(place: Path, sample_data: Path, tmp_path: Path) -> None:
     model, lines = tmp_path / "model", [*TEXTS, "The dog sees the cat.", "The cat sees the dog."]
     shutil.copytree(place / "model", model)

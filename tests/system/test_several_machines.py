@@ -49,6 +49,7 @@ def _addresses(count: int) -> list[str]:
             server.close()
 
 
+@pytest.mark.nightly
 def test_two_machines_train_one_model(sample_data: Path, tmp_path: Path) -> None:
     outcomes = _train(sample_data, tmp_path / "out", workers=2)
     assert [status for status, _ in outcomes] == [0, 0], outcomes

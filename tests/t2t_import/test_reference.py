@@ -45,6 +45,7 @@ def test_ids_and_logits(translator, name):
     assert difference < 1e-4
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [TRAINED], scope="module")
 def test_outputs(translator, name):

@@ -84,6 +84,7 @@ def test_characters_beyond_the_basic_plane():
     assert "\U0001f63b" in vocabulary.subtokens
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 def test_long_runs_take_no_time_where_pieces_are_short():
     draw = random.Random(0)
