@@ -185,7 +185,7 @@ def test_a_stream_ends_with_its_error(client):
         ({"text": "a", "options": {"sampling_method": "random", "n": 17}}, "n must be at most 16 on this"),
         (
             {"text": "a", "options": {"random_seed": 3}},
-            "random_seed has no effect without sampling_method=random",
+            "random_seed=3 has no effect without sampling_method=random",
         ),
         ({"text": "a", "options": {"sampling_method": "random", "beam_size": 2}}, "beam_size has no effect"),
         ({"text": "fault"}, "capitals: a fault"),
