@@ -135,7 +135,7 @@ def test_sentences_are_translated_one_by_one(client, capitals):
     assert sorted(asked) == ["Four", "One.", "Three", "Two!"]
     several = {"text": "a", "options": {"split_sentences": True, "n": 2}}
     assert error_of(client.post("/translate", json=several), 400) == (
-        "split_sentences=True cannot be combined with more than one output"
+        "split_sentences=True cannot be combined with more than one output: leave one of them out"
     )
 
 
