@@ -62,7 +62,11 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Adds the generated pages."""
-    pages = {"reference/commands.md": commands_page(), "reference/hparams.md": hparams_page()}
+    pages = {
+        "reference/commands.md": commands_page(),
+        "reference/hparams.md": hparams_page(),
+        "reference/decoding.md": decoding_page(),
+    }
     pages |= {f"{API}/{name}.md": api_page(name) for name in packages()}
     pages |= {page: (ROOT / file).read_text(encoding="utf-8") for page, file in TOP_FILES.items()}
     for name, text in pages.items():
@@ -189,6 +193,39 @@ def hparams_page() -> str:
         rows.append(f"| `{name}` | {escape(summary)} | {changed} |")
     table = "\n".join(["| set | | differs from `base` in |", "|---|---|---|", *rows])
     return "\n\n".join([*sections, "## Sets", table]) + "\n"
+
+
+def decoding_page() -> str:
+    """The page of what goes with what in decoding, from `capabilities`."""
+    from t2t_revival.decoding import capabilities
+    from t2t_revival.decoding.options import DecodeHParams
+
+    shown = {field.name: f"`{field.name}`" for field in dataclasses.fields(DecodeHParams)}
+    shown |= capabilities.OF_CALLS
+    sections = [
+        "# What goes with what in decoding",
+        "Settings are those of `--decode_hparams`. What a table does not say to be supported is refused, by "
+        "a message that tells what to do instead.",
+    ]
+    for title, places in capabilities.TABLES.items():
+        rows: dict[tuple[str, ...], list[str]] = {}
+        for feature, name in shown.items():
+            cells = tuple("yes" if feature in place.features else "no" for place in places)
+            rows.setdefault(cells, []).append(name)
+        lines = [" | ".join(["", "", *(place.name for place in places), ""]).strip()]
+        lines.append("|---" * (len(places) + 1) + "|")
+        lines += [f"| {', '.join(names)} | {' | '.join(cells)} |" for cells, names in rows.items()]
+        sections += [f"## {title}", "\n".join(lines)]
+    sections.append("## What cannot be combined")
+    all_places = [place for places in capabilities.TABLES.values() for place in places]
+    pairs = [("", capabilities.EXCLUDE), *((f", in {place.name}", place.exclude) for place in all_places)]
+    for where, excluded in pairs:
+        sections += [
+            f"{shown[feature]}{where}\n:   with " + ", ".join(shown[name] for name in shown if name in others)
+            for feature, others in excluded.items()
+        ]
+    needs = (f"{shown[name]} without `{needed}`" for name, needed in sorted(capabilities.NEEDS.items()))
+    return "\n\n".join([*sections, f"Of no effect are {', '.join(needs)}."]) + "\n"
 
 
 def escape(text: str) -> str:

@@ -20,13 +20,13 @@ from tests.test_import_direction import upward_imports
 
 LONGEST = "lines of the longest file"
 LIMITS = {
-    "lines of the package": 44_275,
-    "lines of the core": 42_386,  # all but addons/ and reproduction/
-    "lines of code": 24_621,  # no docstring, blank, comment, import
+    "lines of the package": 44_094,
+    "lines of the core": 34_626,  # all but addons/ and reproduction/
+    "lines of code": 24_422,  # no docstring, blank, comment, import
     "lines of tests": 37_910,
     LONGEST: 500,
     "files": 317,
-    "private functions called once": 551,
+    "private functions called once": 531,
     "parameters called values": 0,
     "circles of imports": 0,  # imports in functions and for type checkers count too
     "modules in the largest circle": 0,

@@ -22,6 +22,7 @@ from t2t_revival.cli.support.flags import WRITTEN, flag
 from t2t_revival.cli.support.messages import say
 from t2t_revival.cli.support.run_flags import ModelFlags, decode_options
 from t2t_revival.cli.support.text_files import check_outputs
+from t2t_revival.decoding import capabilities
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.files import buffered_write
 
@@ -63,8 +64,7 @@ def _attention(flags: AttentionFlags) -> None:
         raise T2TError(f"--html={page} and --png={picture} are the same file: give different names")
     check_outputs(flags.model_files(folder), flags.files(WRITTEN))
     options = decode_options(flags.decode_hparams, folder.run)
-    if options.mbr or options.split_sentences or options.markup:
-        raise T2TError("decode_hparams: mbr, split_sentences and markup are for t2t-decoder: leave them out")
+    capabilities.check(options.asked(), capabilities.ATTENTION_PAGE)
     tensorflow_setup.load_tensorflow_alone()
     tensorflow_setup.use_one_thread()
     with ExitStack() as files:

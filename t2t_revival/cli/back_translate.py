@@ -25,6 +25,7 @@ from t2t_revival.cli.support.engine_flags import Engine, engine_flags
 from t2t_revival.cli.support.flags import flag
 from t2t_revival.cli.support.messages import ProgressBar, say, warn_of_corruption
 from t2t_revival.cli.support.text_files import STANDARD_STREAM
+from t2t_revival.decoding import capabilities
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.trained_models import TrainedModel
 from t2t_revival.errors import CommandLine, T2TError
@@ -99,10 +100,8 @@ def _check_flags(flags: BackTranslateFlags) -> None:
         raise T2TError("--mono=-: the text is read more than once; name files")
     if flags.noise and flags.method != NOISED:
         raise T2TError(f"--noise has no effect with --method={flags.method}: give --method={NOISED}")
-    if flags.method == SAMPLING and flags.engine.is_ctranslate2:
-        raise T2TError(
-            f"--engine={flags.engine.name} does not support --method={SAMPLING}: use --engine=tensorflow"
-        )
+    if flags.method == SAMPLING:
+        capabilities.check({"sampling_method": f"--method={SAMPLING}"}, flags.engine.place)
 
 
 def _corpus(flags: BackTranslateFlags, trained: ModelFolder) -> BackTranslation:

@@ -51,6 +51,7 @@ from t2t_revival.cli.support.text_files import (
     split_at_tab,
 )
 from t2t_revival.cli.support.typed_lines import translate_typed
+from t2t_revival.decoding import capabilities
 from t2t_revival.decoding.outputs import summarize
 from t2t_revival.decoding.resumable import score_pairs, translate_lines
 from t2t_revival.decoding.shards import Shard
@@ -60,6 +61,7 @@ from t2t_revival.model_folder import ModelFolder
 from t2t_revival.utils.files import is_special
 
 if TYPE_CHECKING:
+    from t2t_revival.decoding.options import DecodeHParams
     from t2t_revival.decoding.translator import Translator
 
 INPUTS = ("decode_from_file", "decode_interactive", "score_file")
@@ -73,13 +75,14 @@ class DecoderFlags(EnsembleFlags, LineFlags, ShardFlags):
         *combinations(INPUTS, 2),
         ("decode_interactive", "decode_to_file"),
         *product(INPUTS, ("dataset_split", "eval_use_test_set", "log_examples")),
-        ("score_file", "pretty"),
         *product(
-            ("score_file",), ("partial_targets", "split_sentences", "markup", "input_format", "terminology")
+            ("score_file",),
+            ("pretty", "partial_targets", "split_sentences", "markup", "input_format", "terminology"),
         ),
         *product(("eval_use_test_set",), ("dataset_split=train", "dataset_split=dev")),
         *product(("output_format=jsonl",), ("pretty", "decode_interactive")),
     )
+    features = LineFlags.features | {"ensemble": "ensemble", "score_file": "scores"}
     needs = tuple(
         (name, "decode_from_file", "decode_interactive") for name in ("partial_targets", "terminology")
     )
@@ -122,11 +125,12 @@ def _decoder(flags: DecoderFlags) -> None:
     parts = {f"{name}{shard.suffix}": f"{file}{shard.suffix}" for name, file in read.items()}
     check_outputs({**parts, **read}, _outputs(flags, shard))
     folder = flags.open_model()
+    options = _options(flags, folder)
     _check_model_files(flags, shard, folder)
 
     def load() -> Translator:
         flags.engine.load_backend(typed=flags.decode_interactive)
-        return _load(flags, folder)
+        return _load(flags, folder, options)
 
     if flags.score_file:
         _score_file(flags, load)
@@ -154,15 +158,9 @@ def _check_flags(flags: DecoderFlags) -> None:
             raise T2TError("--pretty and a split cannot be combined: the metric needs one output per line")
     if flags.writes_json and flags.is_of_split:
         raise T2TError("--output_format=jsonl and a split cannot be combined: give --decode_from_file")
-    if flags.ensemble and flags.engine.is_ctranslate2:
-        raise T2TError("--ensemble is for --engine=tensorflow: CTranslate2 has one model")
     if flags.ensemble and flags.is_of_split and not flags.decode_to_file:
         raise T2TError("--decode_to_file is missing: the outputs of an ensemble belong to no output_dir")
-    if flags.score_file and flags.engine.is_jax:
-        raise T2TError("--score_file does not run on JAX: set KERAS_BACKEND=tensorflow")
     flags.check_lines(typed=flags.decode_interactive)
-    if flags.terminology and flags.engine.is_ctranslate2:
-        raise T2TError("--terminology is for --engine=tensorflow: CTranslate2 has no constraints of outputs")
     if flags.decode_shards > 1 and (flags.decode_interactive or flags.score_file):
         raise T2TError("--decode_shards is only for decoding a file or a split")
 
@@ -193,10 +191,17 @@ def _outputs(flags: DecoderFlags, shard: Shard) -> dict[str, str | Path]:
     return {flag: joined, **parts}
 
 
-def _load(flags: DecoderFlags, folder: ModelFolder) -> Translator:
+def _options(flags: DecoderFlags, folder: ModelFolder) -> DecodeHParams:
+    """Returns the settings, and checks them before anything large is loaded."""
     given = {name: getattr(flags, name) for name in ("split_sentences", "markup") if flags.has(name)}
     options = replace(decode_options(flags.decode_hparams, folder.run), **given)
+    places = flags.engine.place, *capabilities.places_of(folder.hparams)
+    capabilities.check(options.asked() | flags.asked, *places)
     flags.check_details(options, bool(flags.score_file))
+    return options
+
+
+def _load(flags: DecoderFlags, folder: ModelFolder, options: DecodeHParams) -> Translator:
     translator, path, step = flags.load_translator(
         folder,
         options,

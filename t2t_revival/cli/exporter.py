@@ -39,7 +39,7 @@ FORMATS = {  # with the values of --quantize that they have
     CTRANSLATE2: ("none", "bfloat16", "int8"),
     LITERT: ("none", "int8"),
 }
-HOLDERS = {
+PLACES = {
     SAVED_MODEL: capabilities.SAVED_MODEL,
     CTRANSLATE2: capabilities.CTRANSLATE2_FORMAT,
     LITERT: capabilities.LITERT,
@@ -91,18 +91,18 @@ class ExporterFlags(EnsembleFlags):
 
 def _export(flags: ExporterFlags) -> None:
     folder = flags.open_model()
-    if flags.ensemble and flags.format != SAVED_MODEL:
-        raise T2TError(f"--ensemble is for --format={SAVED_MODEL}: {flags.format} has one model")
+    options, vocabulary_map = decode_options(flags.decode_hparams, folder.run), ""
+    capabilities.check(options.asked({"ensemble": flags.ensemble}), PLACES[flags.format])
+    capabilities.check_held(folder.hparams, PLACES[flags.format])
     if flags.ensemble and not flags.export_dir:
         raise T2TError("--export_dir is missing: an ensemble belongs to no output_dir")
-    options, vocabulary_map = decode_options(flags.decode_hparams, folder.run), ""
-    if options.has_shortlist and flags.format == CTRANSLATE2:
+    if options.has_shortlist:
         translations = Translations.load(folder.path, folder.vocabularies.fingerprint)
         vocabulary_map = format_vocabulary_map(translations, folder.vocabularies)
         options = replace(options, shortlist=OFF)
-    options.check_served()
-    _check_format(flags.format, flags.quantize, options)
-    capabilities.check_held(folder.hparams, HOLDERS[flags.format])
+    if flags.quantize not in FORMATS[flags.format]:
+        listed = ", ".join(FORMATS[flags.format])
+        raise T2TError(f"--format={flags.format} has --quantize={listed}, not {flags.quantize}")
     default = folder.path / ("export" if flags.format == SAVED_MODEL else flags.format)
     export_dir = Path(flags.export_dir).expanduser() if flags.export_dir else default
     if flags.format == SAVED_MODEL:
@@ -110,19 +110,6 @@ def _export(flags: ExporterFlags) -> None:
     check_writable(export_dir)
     tensorflow_setup.load_tensorflow_alone()
     _write(flags, folder, options, export_dir, vocabulary_map)
-
-
-def _check_format(name: str, quantize: str, options: DecodeHParams) -> None:
-    """Checks that a format has what is asked for, before the model is loaded."""
-    if quantize not in FORMATS[name]:
-        raise T2TError(f"--format={name} has --quantize={', '.join(FORMATS[name])}, not {quantize}")
-    if name == CTRANSLATE2 and options.guards:
-        raise T2TError(
-            f"decode_hparams: {next(iter(options.guards))} is an argument of each call of CTranslate2's "
-            "translate_batch: leave it out"
-        )
-    if name == LITERT:
-        options.check_litert()
 
 
 def _write(

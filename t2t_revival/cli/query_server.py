@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from t2t_revival.cli.support import tensorflow_setup
 from t2t_revival.cli.support.command import Command
@@ -33,15 +32,13 @@ from t2t_revival.cli.support.text_files import (
     read_lines,
 )
 from t2t_revival.cli.support.typed_lines import translate_typed
+from t2t_revival.decoding import capabilities
 from t2t_revival.decoding.resumable import translate_lines
 from t2t_revival.errors import T2TError
 from t2t_revival.serving import client
 from t2t_revival.serving.export_origin import newer_note
 from t2t_revival.serving.folder_model import FolderModel
 from t2t_revival.serving.served_translator import ServedTranslator, parse_options
-
-if TYPE_CHECKING:
-    pass
 
 DAY = 86_400  # seconds
 
@@ -96,6 +93,7 @@ def _query_server(flags: QueryFlags) -> None:
         *[f"markup={flags.markup}"] * bool(flags.markup),
     ]
     options, as_exported = parse_options(",".join(settings), problem)
+    capabilities.check(options.asked() | flags.asked)
     flags.check_details(options)
 
     def load() -> ServedTranslator:

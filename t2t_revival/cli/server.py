@@ -34,6 +34,7 @@ from t2t_revival.cli.support.engine_flags import Engine, engine_flags
 from t2t_revival.cli.support.flags import flag
 from t2t_revival.cli.support.messages import say, warn_of_corruption
 from t2t_revival.cli.support.run_flags import ModelFlags
+from t2t_revival.decoding import capabilities
 from t2t_revival.decoding.options import CTRANSLATE2, FLOAT32, TENSORFLOW, DecodeHParams
 from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.model_folder import ModelFolder
@@ -167,7 +168,7 @@ def _served(config: ModelConfig, flags: ServerFlags, stack: ExitStack) -> Served
     if config.output_dir:
         folder = ModelFolder(config.output_dir)
         options = DecodeHParams.parse("", folder.run.decode_hparams)
-        options.check_served()
+        capabilities.check(options.asked(), capabilities.SAVED_MODEL)
         prepare = partial(_prepare, config, folder, options, stack)
         return ServedModel(config.name, None, say=say, prepare=prepare)
     problem = flags.problem_of(config.problem) if config.problem else None

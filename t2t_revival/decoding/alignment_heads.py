@@ -16,6 +16,7 @@ import numpy as np
 
 from t2t_revival.data.vocabulary.spans import Words
 from t2t_revival.data.word_alignment import Link
+from t2t_revival.decoding import capabilities
 from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.utils import checked_json
@@ -134,10 +135,7 @@ class AlignmentHeads:
         Raises:
             T2TError: it has not, its decoder has no self-attention, or it has reversed targets.
         """
-        if hparams.decoder_self_attention != "attention":
-            kind = hparams.decoder_self_attention
-            raise T2TError(f"alignments need a decoder with self-attention: decoder_self_attention={kind}")
-        _check_direction(hparams)
+        capabilities.check({"alignments": "alignments"}, *capabilities.places_of(hparams))
         if self.layer > hparams.decoder_layers or max(self.heads) > hparams.num_heads:
             raise T2TError(
                 f"alignments: {FILE_NAME} names layer {self.layer}, heads {self.heads}, and the model has "
@@ -153,11 +151,3 @@ class AlignmentHeads:
 def all_heads(hparams: HParams) -> AlignmentHeads:
     """Returns all heads of the last layer, where tokens are predicted."""
     return AlignmentHeads(hparams.decoder_layers, tuple(range(1, hparams.num_heads + 1)), shifted=False)
-
-
-def _check_direction(hparams: HParams) -> None:
-    if hparams.reverse_target:
-        raise T2TError(
-            "this model has reverse_target, and words are aligned by models that write from left to right: "
-            "leave out alignments and markup"
-        )

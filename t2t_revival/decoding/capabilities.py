@@ -1,56 +1,252 @@
-"""Models that the engines and formats hold: values of hyperparameters, as allow-lists.
+"""The table of what goes with what in decoding: what each engine, format and kind of model supports.
 
-What is not listed is refused, so that a new value or hyperparameter is refused until it is tried there.
+All of it is allow-lists: a new setting, hyperparameter or value is refused everywhere until it is tried there
+and listed. A feature is a setting of `DecodeHParams` by its name, where it has not its default, or one of
+`OF_CALLS`. The page of the documentation is made of these tables.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from typing import Any
+from collections.abc import Mapping, Set
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
 
+from t2t_revival.decoding.hypothesis_scores import ALPHA, TERMS
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 
-SAVED_MODEL, LITERT, CTRANSLATE2_FORMAT = "a SavedModel", "LiteRT's format", "CTranslate2's format"
-CTRANSLATE2, JAX, INT8, ENSEMBLE = "CTranslate2", "decoding on JAX", "int8", "an ensemble"
-FORMAT = "give --format=saved_model"
-HOLDERS = {  # engines and formats as people call them, with what to do where one does not hold a model
-    SAVED_MODEL: "decode with t2t-decoder",
-    LITERT: FORMAT,
-    CTRANSLATE2_FORMAT: FORMAT,
-    CTRANSLATE2: "use --engine=tensorflow",
-    JAX: "set KERAS_BACKEND=tensorflow",
-    INT8: "use float32 or bfloat16",
-    ENSEMBLE: "leave the model out",
+if TYPE_CHECKING:
+    from t2t_revival.problems.problem import Problem
+
+OF_CALLS = {  # features that are no settings, as people call them
+    "greedy": "beam_size=1",
+    "n": "more than one output",
+    "prefixes": "forced beginnings",
+    "constraints": "constraints",
+    "scores": "scores of given outputs",
+    "annotations": "details of given outputs",
+    "ensemble": "an ensemble",
+    "int8": "int8",
+}
+COLUMNS = frozenset({"return_beams", "n", "write_beam_scores"})
+LIMITS = frozenset({"beam_size", "greedy", "extra_length", "early_stopping", "batch_size"})
+SEARCH_BY_ALPHA = LIMITS | COLUMNS | {"tag", "tokenized", ALPHA}
+SEARCH = SEARCH_BY_ALPHA | {term.name for term in TERMS}
+SAMPLING = frozenset({"sampling_method", "sampling_temp", "sampling_keep_top_k", "random_seed"})
+REPETITION = frozenset({"no_repeat_ngram_size", "repetition_penalty", "max_length_ratio"})
+GUARDS = REPETITION | {"min_length_ratio"}
+CHOICE = frozenset({"mbr", "candidates"})
+SCORED = frozenset({"token_scores", "alternatives"})
+DETAILS = SCORED | {"alignments"}
+OF_ATTENTION = frozenset({"coverage_penalty", "alignments", "markup"})
+OF_TEXT = frozenset({"split_sentences", "prefixes", "constraints"})  # not of trees, nor markup
+GIVEN = frozenset({"scores", "annotations"})
+MODELS = frozenset({"constrained", "ensemble", "int8"})  # trees; several models; precision
+DECODING = SEARCH | SAMPLING | GUARDS | CHOICE
+
+EXCLUDE = {  # features, and those that they cannot be combined with
+    "constrained": GUARDS | SCORED | OF_ATTENTION | OF_TEXT | {"mbr"},
+    "sampling_method": {"early_stopping", "coverage_penalty", "split_sentences", "constraints"},
+    "coverage_penalty": {"greedy", "mbr"},
+    "split_sentences": DETAILS | {"return_beams", "n", "prefixes", "constraints"},
+    "markup": DETAILS | {"return_beams", "n", "prefixes", "constraints"},
+    "constraints": {"greedy", "mbr", "prefixes"},
+}
+NEEDS = dict.fromkeys(SAMPLING - {"sampling_method"}, "sampling_method=random") | {"candidates": "mbr"}
+
+
+@dataclass(frozen=True, eq=False)
+class Place:
+    """An engine, a format, a kind of model or of file, or a request, and the features that it supports.
+
+    Attributes:
+        name: as people call it.
+        features: that it supports.
+        remedy: what to do about others.
+        remedies: what to do about some of these.
+        exclude: as `EXCLUDE`, of this place alone.
+    """
+
+    name: str
+    features: Set[str]
+    remedy: str = "leave it out"
+    remedies: Mapping[str, str] = field(default_factory=dict)
+    exclude: Mapping[str, Set[str]] = field(default_factory=dict)
+
+    def refusal(self, feature: str, written: str = "") -> T2TError:
+        """Returns the error of a feature that it does not support, as the user has `written` it."""
+        shown = written or OF_CALLS.get(feature, feature)
+        return T2TError(f"{self.name} does not support {shown}: {self.remedies.get(feature, self.remedy)}")
+
+
+OF_CTRANSLATE2 = {
+    "shortlist": "t2t-shortlist learns CTranslate2's vocabulary map, so use --engine=ctranslate2, or "
+    "--format=ctranslate2 for an export, or leave it out"
+}
+
+# Engines, and precisions that have limits of their own.
+TENSORFLOW = Place(
+    "TensorFlow",
+    DECODING | DETAILS | OF_ATTENTION | OF_TEXT | GIVEN | MODELS,
+    remedies=OF_CTRANSLATE2,
+)
+JAX = Place(
+    "decoding on JAX",
+    SEARCH | CHOICE | {"split_sentences", "constrained", "ensemble"},
+    "set KERAS_BACKEND=tensorflow",
+)
+CTRANSLATE2 = Place(
+    "CTranslate2",
+    SEARCH_BY_ALPHA
+    | REPETITION
+    | CHOICE
+    | OF_ATTENTION
+    | GIVEN
+    | {"token_scores", "split_sentences", "prefixes", "shortlist", "int8"},
+    "use --engine=tensorflow",
+    exclude={"coverage_penalty": {"alignments", "markup"}},  # it returns the attention of one set of heads
+)
+INT8 = Place("int8", TENSORFLOW.features, "use float32 or bfloat16")
+
+# Kinds of models.
+ENSEMBLE = Place(
+    "an ensemble",
+    DECODING | SCORED | OF_TEXT | GIVEN | MODELS,
+    "leave the model out",
+    dict.fromkeys(OF_ATTENTION, "it needs the attention of one model, so leave one of them out")
+    | {"shortlist": "leave it out"},
+)
+RIGHT_TO_LEFT = Place(
+    "a model with reverse_target",
+    DECODING | SCORED | GIVEN | {"coverage_penalty", "split_sentences", "shortlist", "ensemble", "int8"},
+    "it writes an output from its end, so leave that out",
+    {"constrained": "it writes an output from its end, so give constrained=False"},
+)
+NO_SELF_ATTENTION = Place("a decoder without self-attention", DECODING | SCORED | OF_TEXT | GIVEN | MODELS)
+PARSER = Place(
+    "a parser",
+    DECODING | DETAILS | GIVEN | MODELS | {"coverage_penalty", "shortlist"},
+)
+
+# Exports: their own settings, and requests to a SavedModel by t2t-query-server and t2t-server.
+DECODE = "leave it out, or decode with t2t-decoder"
+OF_DECODER = OF_CTRANSLATE2 | dict.fromkeys(
+    SAMPLING | CHOICE | DETAILS | OF_ATTENTION | {"split_sentences"}, DECODE
+)
+SAVED_MODEL = Place(
+    "a SavedModel",
+    SEARCH | GUARDS | MODELS,
+    "decode with t2t-decoder",
+    OF_CTRANSLATE2 | {"sampling_method": "leave it out, and give it to t2t-query-server"},
+)
+REQUEST = Place(
+    "a request to an exported model",
+    SEARCH - {"early_stopping", "batch_size"}
+    | SAMPLING
+    | CHOICE
+    | DETAILS
+    | GIVEN
+    | OF_TEXT
+    | {"markup", "ensemble", "int8"},
+    DECODE,
+    {
+        **dict.fromkeys(GUARDS | {"constrained", "early_stopping"}, "give it to t2t-exporter"),
+        "batch_size": "give --batch_size, in lines",
+    },
+)
+LITERT = Place("LiteRT's format", SEARCH - {"tag"} | {"int8"}, "give --format=saved_model", OF_DECODER)
+CTRANSLATE2_FORMAT = Place(
+    "CTranslate2's format",
+    SEARCH_BY_ALPHA | {"constrained", "shortlist", "int8"},
+    "give --format=saved_model",
+    OF_DECODER | dict.fromkeys(GUARDS, "leave it out, and give it to each call of translate_batch"),
+)
+
+# What is written, and what draws.
+ONE_OUTPUT = DECODING - COLUMNS | OF_TEXT | MODELS | {"coverage_penalty", "markup", "shortlist"}
+TRANSLATIONS = Place("a file with one translation a line", ONE_OUTPUT)
+SCORE_LINES = Place("a line of text", ONE_OUTPUT | COLUMNS | GIVEN, "give --output_format=jsonl")
+TEXT_LINES = Place("a line of text", SCORE_LINES.features | {"alignments"}, "give --output_format=jsonl")
+ATTENTION_PAGE = Place(
+    "t2t-attention", SEARCH | SAMPLING | GUARDS | DETAILS | MODELS | {"coverage_penalty", "shortlist"}
+)
+
+
+TABLES = {  # of the documentation
+    "Engines": (TENSORFLOW, JAX, CTRANSLATE2),
+    "Models": (ENSEMBLE, RIGHT_TO_LEFT, NO_SELF_ATTENTION, PARSER),
+    "Exports, and requests to them": (SAVED_MODEL, REQUEST, LITERT, CTRANSLATE2_FORMAT),
 }
 
 
-def _all(*allowed: Any) -> dict[str, tuple[Any, ...]]:
+def check(asked: Mapping[str, str], *places: Place) -> None:
+    """Checks that features can be combined, and that all places support them.
+
+    Args:
+        asked: the features as the user wrote them, by name; see `DecodeHParams.asked`.
+        places: that decode, or are decoded.
+
+    Raises:
+        T2TError: a place does not support one of them, or two cannot be combined.
+    """
+    for place in places:
+        for feature, written in asked.items():
+            if feature not in place.features:
+                raise place.refusal(feature, written)
+    for pairs in (EXCLUDE, *(place.exclude for place in places)):
+        for feature, excluded in pairs.items():
+            others = [written for other, written in asked.items() if other in excluded]
+            if feature in asked and others:
+                raise T2TError(f"{asked[feature]} cannot be combined with {others[0]}: leave one of them out")
+
+
+def check_effects(asked: Mapping[str, str]) -> None:
+    """Raises T2TError for a setting that has no effect without another."""
+    for feature, needed in NEEDS.items():
+        if feature in asked and needed.partition("=")[0] not in asked:
+            raise T2TError(f"{asked[feature]} has no effect without {needed}: leave it out")
+
+
+def places_of(hparams: HParams, problem: Problem | None = None) -> list[Place]:
+    """Returns the kinds that a model of a problem is of."""
+    kinds = {
+        RIGHT_TO_LEFT: hparams.reverse_target,
+        NO_SELF_ATTENTION: hparams.decoder_self_attention != "attention",
+        PARSER: problem is not None and problem.separates_words,
+    }
+    return [place for place, is_so in kinds.items() if is_so]
+
+
+# Hyperparameters of models.
+HOLDERS = SAVED_MODEL, LITERT, CTRANSLATE2_FORMAT, CTRANSLATE2, JAX, INT8, ENSEMBLE
+
+
+def _all(*allowed: Any) -> dict[Place, tuple[Any, ...]]:
     return dict.fromkeys(HOLDERS, allowed)
 
 
-def _off(*holders: str) -> dict[str, tuple[Any, ...]]:
+def _off(*holders: Place) -> dict[Place, tuple[Any, ...]]:
     return dict.fromkeys(holders, (False,))
 
 
 BOTH = (False, True)
-OF_CTRANSLATE2 = (CTRANSLATE2, CTRANSLATE2_FORMAT)
-VALUES: dict[str, dict[str, tuple[Any, ...]]] = {  # of each hyperparameter, those that each holder holds
+BY_CTRANSLATE2 = (CTRANSLATE2, CTRANSLATE2_FORMAT)
+VALUES: dict[str, dict[Place, tuple[Any, ...]]] = {  # of each hyperparameter, those that each holder holds
     "pos": _all("sinusoid", "timing", "emb"),
-    "decoder_self_attention": _all("attention", "ssru") | dict.fromkeys(OF_CTRANSLATE2, ("attention",)),
+    "decoder_self_attention": _all("attention", "ssru") | dict.fromkeys(BY_CTRANSLATE2, ("attention",)),
     "layer_preprocess_sequence": _all("none", "n"),
     "layer_postprocess_sequence": _all("dan", "da"),
     "use_target_space_embedding": _all(*BOTH),
     "shared_embedding_and_softmax_weights": _all(*BOTH),
     "reverse_target": _all(*BOTH) | _off(LITERT, CTRANSLATE2_FORMAT),  # whose outputs nobody turns round
-    "deterministic_attention": _all(*BOTH) | _off(*OF_CTRANSLATE2, LITERT, ENSEMBLE),
+    "deterministic_attention": _all(*BOTH) | _off(*BY_CTRANSLATE2, LITERT, ENSEMBLE),
 }
 SIZES = (  # all of whose values are held, but for those in `OFF`
     *("num_hidden_layers", "num_encoder_layers", "num_decoder_layers", "hidden_size", "filter_size"),
     *("num_heads", "attention_key_channels", "attention_value_channels", "attention_window"),
     *("norm_epsilon", "max_length"),
 )
-OFF = dict.fromkeys(OF_CTRANSLATE2, ("attention_window",))  # which must be 0
+OFF = dict.fromkeys(BY_CTRANSLATE2, ("attention_window",))  # which must be 0
 OF_TRAINING = (  # which do not change what a trained model computes
     *("layer_prepostprocess_dropout", "attention_dropout", "relu_dropout", "label_smoothing"),
     *(
@@ -69,7 +265,7 @@ OF_TRAINING = (  # which do not change what a trained model computes
 )
 
 
-def check_held(hparams: HParams, holder: str) -> None:
+def check_held(hparams: HParams, holder: Place) -> None:
     """Checks that an engine or a format can hold a model.
 
     A hyperparameter that is listed nowhere must have its default, which is that of models that were trained
@@ -82,15 +278,15 @@ def check_held(hparams: HParams, holder: str) -> None:
     Raises:
         T2TError: it cannot; names the hyperparameter.
     """
-    for field in dataclasses.fields(hparams):
-        name, value = field.name, getattr(hparams, field.name)
+    for hparam in fields(hparams):
+        name, value = hparam.name, getattr(hparams, hparam.name)
         if name in OFF.get(holder, ()):
             held = value == 0
         elif name in VALUES:
             held = value in VALUES[name][holder]
         else:
-            held = name in (*SIZES, *OF_TRAINING) or value == field.default
+            held = name in (*SIZES, *OF_TRAINING) or value == hparam.default
         if not held:
             raise T2TError(
-                f"{holder} does not support {name}={value}, which this model has: {HOLDERS[holder]}"
+                f"{holder.name} does not support {name}={value}, which this model has: {holder.remedy}"
             )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import os
 from collections.abc import Callable, Iterator
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from t2t_revival.checkpoints.directory import Checkpoint
 from t2t_revival.checkpoints.file import written_at
+from t2t_revival.decoding import capabilities
 from t2t_revival.decoding.batching import OnProgress
 from t2t_revival.decoding.notes import OnNote, ignore_note
 from t2t_revival.decoding.options import DecodeHParams
@@ -27,7 +27,6 @@ from t2t_revival.utils.files import exclusive_lock, writing
 if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator
 
-NOT_PLAIN = ("return_beams", "write_beam_scores")  # make a line of more than one translation
 ANOTHER = "give another --translations_dir"
 
 
@@ -68,12 +67,7 @@ class CheckpointTranslations:
 
     def __post_init__(self) -> None:
         self._translator: Translator | None = None
-        for name in NOT_PLAIN:
-            if getattr(self.options, name):
-                raise T2TError(
-                    f"decode_hparams: {name} is for t2t-decoder; here each line has one translation: leave "
-                    "it out"
-                )
+        capabilities.check(self.options.asked(), capabilities.TRANSLATIONS)
 
     @contextmanager
     def open(self) -> Iterator[None]:
@@ -155,8 +149,9 @@ class CheckpointTranslations:
                 )
 
     def _origin(self) -> dict[str, Any]:
-        options = dataclasses.asdict(self.options)
-        for name in (*NOT_PLAIN, "batch_size"):
-            del options[name]
         source = hashlib.sha256(to_bytes(self.lines)).hexdigest()
-        return {"model_dir": str(self.model.path.resolve()), "source": f"sha256:{source}", **options}
+        return {
+            "model_dir": str(self.model.path.resolve()),
+            "source": f"sha256:{source}",
+            **self.options.of_texts,
+        }

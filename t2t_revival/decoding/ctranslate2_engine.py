@@ -19,6 +19,7 @@ from t2t_revival.checkpoints.file import fingerprint
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.text_encoder import EOS, PAD, until_eos
 from t2t_revival.data.workers import cores
+from t2t_revival.decoding import capabilities
 from t2t_revival.decoding.alignment_heads import AlignmentHeads, all_heads
 from t2t_revival.decoding.converted_model import open_converted
 from t2t_revival.decoding.ctranslate2_format import (
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
 
 MAX_BATCH_SIZE = 32  # sentences that a CPU decodes at once: with 128, int8 and float32 take 10% longer
 GPU, CPU = "cuda", "cpu"
-UNSUPPORTED = "CTranslate2 does not support {}: use --engine=tensorflow"
 
 
 @dataclass(frozen=True)
@@ -172,7 +172,7 @@ class CTranslate2Engine(Engine):
         config: of the engine.
     """
 
-    unsupported = UNSUPPORTED
+    place = capabilities.CTRANSLATE2
 
     def __init__(
         self,
@@ -216,7 +216,7 @@ class CTranslate2Engine(Engine):
         self, source_ids: Any, target_ids: Any, alternatives: int, heads: AlignmentHeads | None
     ) -> Annotations:
         if alternatives:
-            self.refuse("alternatives")
+            raise self.place.refusal("alternatives")
         log_probs = np.zeros(np.shape(target_ids), np.float32)
         for row, values in zip(log_probs, self._log_probs(source_ids, target_ids), strict=True):
             row[: len(values)] = values
@@ -330,19 +330,7 @@ def check_usable(hparams: HParams, options: DecodeHParams, precision: str) -> No
     Raises:
         T2TError: it is not installed, or it, or the device, does not support one of them.
     """
-    for given, name in (
-        (options.samples, "sampling_method=random"),
-        (options.constrained, "constrained=True, for trees"),
-        (options.min_length_ratio, "min_length_ratio"),
-        *((name != ALPHA, name) for name in options.score_terms),  # of which it has this alone
-        (options.alternatives, f"alternatives={options.alternatives}"),
-        (
-            options.coverage_penalty and options.aligns,  # it returns the attention of one set of heads
-            "coverage_penalty together with alignments or markup",
-        ),
-    ):
-        if given:
-            raise T2TError(UNSUPPORTED.format(name))
+    capabilities.check(options.asked(), capabilities.CTRANSLATE2, *capabilities.places_of(hparams))
     check_convertible(hparams)
     _check_precision(precision, find_device())
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
-from t2t_revival.decoding.capabilities import CTRANSLATE2, check_held
+from t2t_revival.decoding.capabilities import CTRANSLATE2, Place, check_held
 from t2t_revival.decoding.engine import load_transformer
 from t2t_revival.errors import T2TError
 from t2t_revival.utils import keras_config, native_log
@@ -140,7 +140,7 @@ def format_vocabulary_map(translations: Shortlist, vocabularies: Vocabularies) -
     return "".join(f"{piece}\t{' '.join(targets[i] for i in ids)}\n" for piece, ids in rows.items())
 
 
-def check_convertible(hparams: HParams, holder: str = CTRANSLATE2) -> None:
+def check_convertible(hparams: HParams, holder: Place = CTRANSLATE2) -> None:
     """Checks that CTranslate2 supports a model.
 
     Raises:

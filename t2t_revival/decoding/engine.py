@@ -6,13 +6,24 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
 import numpy as np
 
 from t2t_revival.checkpoints.directory import Checkpoint, restore_weights
-from t2t_revival.decoding.options import CTRANSLATE2, ENGINES, FLOAT32, MIXED_BFLOAT16, PRECISIONS, TENSORFLOW
+from t2t_revival.decoding import capabilities
+from t2t_revival.decoding.capabilities import Place
+from t2t_revival.decoding.options import (
+    CTRANSLATE2,
+    ENGINES,
+    FLOAT32,
+    JAX,
+    MIXED_BFLOAT16,
+    PRECISIONS,
+    TENSORFLOW,
+)
 from t2t_revival.errors import T2TError
+from t2t_revival.utils import keras_config
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary import Vocabularies
@@ -155,30 +166,33 @@ class EngineConfig:
         if self.name not in ENGINES:
             raise T2TError(f"engine={self.name} must be {' or '.join(ENGINES)}")
 
+    @property
+    def engine(self) -> str:
+        """The name of the engine: of Keras's backend, if that is JAX and decodes."""
+        return JAX if self.name == TENSORFLOW and keras_config.backend() == JAX else self.name
+
+    @property
+    def place(self) -> Place:
+        """The engine, as a place of what can be asked for."""
+        return {
+            TENSORFLOW: capabilities.TENSORFLOW,
+            JAX: capabilities.JAX,
+            CTRANSLATE2: capabilities.CTRANSLATE2,
+        }[self.engine]
+
 
 class Engine(Protocol):
-    """An engine. What it cannot do it inherits from here: an error that says so.
+    """An engine. What it does not support it inherits from here: an error that says so.
 
     Attributes:
         description: the engine and the precision in which it computes, for people.
         out_of_memory: the error of a batch that is too large.
-        unsupported: the message of what the engine cannot do, with a place for the name of that.
-        holds_to_trees: whether outputs are constrained to trees.
+        place: its row in the table of what engines support.
     """
 
     description: str
     out_of_memory: ClassVar[type[Exception]] = MemoryError
-    unsupported: ClassVar[str] = "this engine does not support {}"
-    holds_to_trees: bool = False
-
-    @classmethod
-    def check(cls, options: DecodeHParams, config: EngineConfig) -> None:
-        """Checks, before a model is loaded, that the engine decodes with some options.
-
-        Raises:
-            T2TError: it does not support one of them.
-        """
-        return
+    place: ClassVar[Place]
 
     @property
     def model(self) -> Transformer:
@@ -202,25 +216,21 @@ class Engine(Protocol):
     @property
     def spelling(self) -> Any:
         """The spelling of phrases in `Inputs.tables`."""
-        self.refuse("constraints of outputs")
+        raise self.place.refusal("constraints")
 
     def score(self, source_ids: Any, target_ids: Any) -> Any:
         """Returns log-probabilities of given outputs, float [batch]; see `SearchGraph.score`."""
-        self.refuse("scores of given outputs")
+        raise self.place.refusal("scores")
 
     def annotate(
         self, source_ids: Any, target_ids: Any, alternatives: int, heads: AlignmentHeads | None
     ) -> Annotations:
         """Annotates given outputs; see `SearchGraph.annotate`."""
-        self.refuse("details of outputs")
+        raise self.place.refusal("annotations")
 
     def attend(self, source_ids: Any, target_ids: Any) -> Any:
         """Returns the mean attention of all heads of the last layer, float32 [batch, target, source]."""
-        self.refuse("coverage_penalty")
-
-    def refuse(self, what: str) -> NoReturn:
-        """Raises the error that the engine cannot do something."""
-        raise T2TError(self.unsupported.format(what))
+        raise self.place.refusal("coverage_penalty")
 
 
 def load_transformer(

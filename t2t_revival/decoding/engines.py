@@ -6,6 +6,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, TypeAlias, cast
 
 from t2t_revival.checkpoints.directory import Checkpoint
+from t2t_revival.decoding import capabilities
 from t2t_revival.decoding.ctranslate2_engine import CTranslate2Model
 from t2t_revival.decoding.engine import Engine, EngineConfig, load_transformer
 from t2t_revival.decoding.notes import OnNote
@@ -28,16 +29,16 @@ CLASSES = {  # modules and classes, by name
 }
 
 
-def check_options(options: DecodeHParams, config: EngineConfig) -> None:
-    """Checks, before a model is loaded, that Keras decodes with these options where it is the engine.
+def check_options(options: DecodeHParams, hparams: HParams, config: EngineConfig) -> None:
+    """Checks, before a model is loaded, that an engine decodes with it and with these options.
 
     Raises:
         T2TError: it does not support one of them, or Keras's configuration.
     """
     if config.name == TENSORFLOW:
-        options.check_no_shortlist()
         check_usable()
-        _class_of(config).check(options, config)
+    asked = options.asked({"int8": config.precision == INT8})
+    capabilities.check(asked, config.place, *capabilities.places_of(hparams))
 
 
 def open_model(
@@ -72,23 +73,9 @@ def open_engine(
     """Returns the engine that decodes with a model.
 
     Raises:
-        T2TError: Keras decodes, and the options have a shortlist; or as `TensorFlowEngine`, `JaxEngine` and
-            `RightToLeftEngine`.
+        T2TError: as `TensorFlowEngine` and `JaxEngine`.
     """
-    if config.name == TENSORFLOW:
-        options.check_no_shortlist()
-    engine = _class_of(config)(model, vocabularies.targets, options, config)  # type: ignore[call-arg]
+    module, name = CLASSES[config.engine]
+    kind = cast("type[Engine]", getattr(import_module(f"{__package__}.{module}"), name))
+    engine = kind(model, vocabularies.targets, options, config)  # type: ignore[call-arg]
     return RightToLeftEngine(engine) if model.hparams.reverse_target else engine
-
-
-def _class_of(config: EngineConfig) -> type[Engine]:
-    name = JAX if config.name == TENSORFLOW and _backend() == JAX else config.name
-    module, engine = CLASSES[name]
-    return cast("type[Engine]", getattr(import_module(f"{__package__}.{module}"), engine))
-
-
-def _backend() -> str:
-    """Returns the name of Keras's backend: "tensorflow", "jax" or "torch"."""
-    import keras
-
-    return str(keras.backend.backend())

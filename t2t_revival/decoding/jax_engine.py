@@ -13,8 +13,7 @@ from t2t_revival.data.vocabulary.text_encoder import PAD
 from t2t_revival.decoding.capabilities import JAX, check_held
 from t2t_revival.decoding.engine import Engine, EngineConfig, Inputs, SearchSettings
 from t2t_revival.decoding.fixed_shape_search import search
-from t2t_revival.decoding.options import INT8, DecodeHParams
-from t2t_revival.errors import T2TError
+from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.utils.jax_program import JaxProgram
 
 if TYPE_CHECKING:
@@ -45,15 +44,14 @@ class JaxEngine(Engine):
         program: the compiled search.
 
     Raises:
-        T2TError: JAX does not support one of the options; or as `check_held`.
+        T2TError: as `check_held`.
     """
 
-    unsupported = "decoding on JAX does not support {}: set KERAS_BACKEND=tensorflow"
+    place = JAX
 
     def __init__(
         self, model: Transformer, vocabulary: TextEncoder, options: DecodeHParams, config: EngineConfig
     ) -> None:
-        self.check(options, config)
         if options.constrained:
             warnings.warn(UNCONSTRAINED, stacklevel=2)
         check_held(model.hparams, JAX)
@@ -69,19 +67,6 @@ class JaxEngine(Engine):
 
         self.program = JaxProgram(model, run, num_arrays=2)
 
-    @classmethod
-    def check(cls, options: DecodeHParams, config: EngineConfig) -> None:
-        for given, name in (
-            (options.samples, "sampling_method=random"),
-            (options.guards, next(iter(options.guards), "")),
-            (options.coverage_penalty, "coverage_penalty"),
-            (options.markup, "markup"),
-            (options.details, options.details),
-            (config.precision == INT8, "int8"),
-        ):
-            if given:
-                raise T2TError(cls.unsupported.format(name))
-
     @property
     def model(self) -> Transformer:
         return self._model
@@ -90,8 +75,6 @@ class JaxEngine(Engine):
         restore_weights(self._model, checkpoint.path)
 
     def search(self, inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:
-        if inputs.has_prefixes:
-            self.refuse("given beginnings of outputs")
         beam_size, extra_length, n, score_terms = inputs.settings
         sources = np.asarray(inputs.ids, np.int32)
         lengths = (sources != PAD).sum(axis=1)

@@ -14,7 +14,7 @@ from t2t_revival.checkpoints.file import CheckpointNotFoundError, trained_on
 from t2t_revival.checkpoints.selection import select_checkpoint, taking_next
 from t2t_revival.decoding import engines
 from t2t_revival.decoding.addons import HeadChoice, Shortlist, addon
-from t2t_revival.decoding.alignment_heads import AlignmentHeads, all_heads
+from t2t_revival.decoding.alignment_heads import AlignmentHeads
 from t2t_revival.decoding.engine import EngineConfig
 from t2t_revival.decoding.notes import OnNote
 from t2t_revival.decoding.options import CTRANSLATE2, PHARAOH, TENSORFLOW, DecodeHParams
@@ -63,15 +63,14 @@ def load(
         options = DecodeHParams.parse(options, folder.run.decode_hparams)
         if warning := options.batch_size_warning:
             warnings.warn(warning, stacklevel=3)
-    engines.check_options(options, config)
     hparams, vocabularies = folder.hparams, folder.vocabularies
+    engines.check_options(options, hparams, config)
     translations = None
     if options.has_shortlist:
         translations = addon("shortlist").load(folder.path, vocabularies.fingerprint)
     problem = find_problem(folder.run.problem, options)
     heads, choice = None, None
     if options.aligns:
-        all_heads(hparams).check(hparams)
         heads = AlignmentHeads.find(folder.path, hparams)
         choice = None if heads else addon("align_heads").plan(folder, problem, data_dir)
     if choice and config.name == CTRANSLATE2:

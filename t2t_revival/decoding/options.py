@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from t2t_revival.decoding import capabilities
 from t2t_revival.decoding.hypothesis_scores import TERMS
 from t2t_revival.errors import T2TError, did_you_mean
 from t2t_revival.hparams.hparams import parse_overrides, type_faults
@@ -16,38 +17,46 @@ from t2t_revival.hparams.hparams import parse_overrides, type_faults
 if TYPE_CHECKING:
     from t2t_revival.problems.problem import Problem
 
-BOUNDS = (  # minimum and maximum; far beyond the maximum there is not enough memory
+TEMPERATURES = (0.001, 1000.0)  # between these, logits stay finite
+MAX_CANDIDATES = MAX_ALTERNATIVES = 100
+BOUNDS = (  # minimum and maximum of what is not the default
     ("beam_size", 1, 100),
-    ("extra_length", 0, 10_000),
+    ("extra_length", 0, 10_000),  # far beyond, there is not enough memory
     ("batch_size", 1, math.inf),
-)
-GUARD_BOUNDS = (
+    *((term.name, term.minimum, term.maximum) for term in TERMS),
+    ("sampling_temp", *TEMPERATURES),
+    ("sampling_keep_top_k", 1, math.inf),
+    ("random_seed", 0, math.inf),
     ("no_repeat_ngram_size", 0, 100),
     ("repetition_penalty", 0.01, 100),
     ("min_length_ratio", 0, 10),
     ("max_length_ratio", 0, 1000),
+    ("coverage_penalty", 0, 100),
+    ("candidates", 2, MAX_CANDIDATES),
+    ("alternatives", 0, MAX_ALTERNATIVES),
 )
-MAX_COVERAGE_PENALTY = 100
-GUARDS = tuple(name for name, *_ in GUARD_BOUNDS)
 MIN_EXTRA_LENGTH_OF_TREE = 2  # (TOP XX )TOP EOS has two tokens more than a word and EOS
 WIDE = 64  # beam_size^2 from which batches are smaller, since each hypothesis attends to the keys of all
 MIN_USUAL_BATCH_SIZE = 256  # a lower batch_size is probably meant in sentences, as in T2T
 TOKENS_PER_SENTENCE = 32  # input tokens of a usual sentence
-SAMPLING_METHODS = ("argmax", "random")
-SHORTLISTS = OFF, ON = "off", "on"
-TEMPERATURES = (0.001, 1000.0)  # between these, logits stay finite
+OFF, ON = "off", "on"  # values of shortlist
 ENGINES = TENSORFLOW, CTRANSLATE2 = "tensorflow", "ctranslate2"
 JAX = "jax"  # decodes where the engine is TensorFlow, and Keras's backend is JAX
 PRECISIONS = FLOAT32, BFLOAT16, INT8 = "float32", "bfloat16", "int8"
 MIXED_BFLOAT16 = "mixed_bfloat16"  # of an export whose weights are int8
 MEANS = PROBABILITIES, LOGARITHMS = "probabilities", "logarithms"  # of an ensemble
 UTILITIES = CHRF, BLEU = "chrf", "bleu"  # of minimum Bayes risk
-MAX_CANDIDATES = 100
 NUMBERS = "+numbers"
 HTML, PLACEHOLDERS = "html", "placeholders"
 MARKUP = tuple(kind + numbers for kind in (HTML, PLACEHOLDERS) for numbers in ("", NUMBERS))
 PHARAOH = "pharaoh"  # format of alignments
-MAX_ALTERNATIVES = 100
+CHOICES = {  # values beside the default
+    "sampling_method": ("argmax", "random"),
+    "mbr": UTILITIES,
+    "markup": MARKUP,
+    "alignments": (PHARAOH,),
+    "shortlist": (OFF, ON),
+}
 
 
 @dataclass(frozen=True)
@@ -85,77 +94,50 @@ class DecodeHParams:
     def __post_init__(self) -> None:
         for fault in type_faults(self):
             raise T2TError(f"decode_hparams: {fault}")
+        self._check_bounds()
+        self._check_relations()
+        asked = self.asked()
+        capabilities.check(asked)
+        capabilities.check_effects(asked)
+
+    def _check_bounds(self) -> None:
+        """Rejects values out of bounds; a default, which may say that a setting is off, is always in."""
         for name, minimum, maximum in BOUNDS:
-            value = getattr(self, name)
-            _require(value >= minimum, f"{name}={value} must be at least {minimum}")
-            _require(value <= maximum, f"{name}={value} must be at most {maximum}")
+            value, default = getattr(self, name), getattr(type(self), name)
+            limits = f"between {minimum} and {maximum}" if maximum < math.inf else f"at least {minimum}"
+            off = "" if minimum <= default <= maximum else f", or {default}"
+            fits = minimum <= value <= maximum or value == default
+            _require(fits, f"{name}={value} must be {limits}{off}")
+        for name, choices in CHOICES.items():
+            value, default = getattr(self, name), getattr(type(self), name)
+            _require(value in (default, *choices), f"{name}={value} must be {' or '.join(choices)}")
+
+    def _check_relations(self) -> None:
+        """Rejects values that do not fit other values."""
+        _require(not re.search(r"\s", self.tag), f"tag={self.tag!r} must not have spaces")
         least = MIN_EXTRA_LENGTH_OF_TREE if self.constrained else 0
         fault = f"extra_length={self.extra_length} must be at least {least} with constrained=True"
         _require(self.extra_length >= least, fault)
-        for term in TERMS:
-            value, bounds = getattr(self, term.name), f"between {term.minimum} and {term.maximum}"
-            _require(term.minimum <= value <= term.maximum, f"{term.name}={value} must be {bounds}")
-        _require(not re.search(r"\s", self.tag), f"tag={self.tag!r} must not have spaces")
-        self._check_guards()
-        self._check_mbr()
-        self._check_details()
-        self._check_coverage()
-        self._check_single()
-        self._check_sampling()
-        modes = ", ".join(SHORTLISTS)
-        _require(self.shortlist in SHORTLISTS, f"shortlist={self.shortlist} must be one of {modes}")
+        shortest, longest = self.min_length_ratio, self.max_length_ratio
+        fits = shortest <= longest or not longest
+        _require(fits, f"min_length_ratio={shortest} must be at most max_length_ratio={longest}")
+        fits = not self.mbr or self.beam_size <= self.candidates
+        _require(fits, f"candidates={self.candidates} must be at least beam_size={self.beam_size}")
 
-    def _check_guards(self) -> None:
-        for name, minimum, maximum in GUARD_BOUNDS:
-            value = getattr(self, name)
-            _require(minimum <= value <= maximum, f"{name}={value} must be between {minimum} and {maximum}")
-        least, most = self.min_length_ratio, self.max_length_ratio
-        fits = least <= most or not most
-        _require(fits, f"min_length_ratio={least} must be at most max_length_ratio={most}")
-        given = next(iter(self.guards), None)
-        _require(not (given and self.constrained), f"{given} is for text: leave it out with constrained=True")
+    def asked(
+        self, of_call: Mapping[str, object] | None = None, beside: DecodeHParams | None = None
+    ) -> dict[str, str]:
+        """Returns what these settings ask for, for `capabilities.check`: features as written, by name.
 
-    def _check_mbr(self) -> None:
-        utilities = " or ".join(UTILITIES)
-        _require(self.mbr in ("", *UTILITIES), f"mbr={self.mbr} must be {utilities}")
-        is_default = self.candidates == type(self).candidates
-        _require(bool(self.mbr) or is_default, "candidates has no effect without mbr")
-        _require(not (self.mbr and self.constrained), "mbr is for text: leave it out with constrained=True")
-        least = max(self.beam_size, 2) if self.mbr else 2
-        fits = least <= self.candidates <= MAX_CANDIDATES
-        fault = f"candidates={self.candidates} must be between {least} and {MAX_CANDIDATES}"
-        _require(fits, f"{fault}, and at least beam_size={self.beam_size}" if self.mbr else fault)
-
-    def _check_coverage(self) -> None:
-        beta, bounds = self.coverage_penalty, f"between 0 and {MAX_COVERAGE_PENALTY}"
-        _require(0 <= beta <= MAX_COVERAGE_PENALTY, f"coverage_penalty={beta} must be {bounds}")
-        for name in ("constrained", "samples", "mbr"):
-            shown = {"samples": "sampling_method=random", "constrained": "constrained=True"}.get(name, name)
-            useless = beta and getattr(self, name)
-            _require(not useless, f"coverage_penalty cannot be combined with {shown}")
-        _require(not (beta and self.beam_size < 2), "coverage_penalty needs a beam: give beam_size=2 or more")
-
-    def _check_details(self) -> None:
-        _require(self.alignments in ("", PHARAOH), f"alignments={self.alignments} must be {PHARAOH}")
-        bounds = f"between 0 and {MAX_ALTERNATIVES}"
-        fault = f"alternatives={self.alternatives} must be {bounds}"
-        _require(0 <= self.alternatives <= MAX_ALTERNATIVES, fault)
-        name = self.details
-        _require(not (name and self.constrained), f"{name} is for text: leave it out with constrained=True")
-
-    def _check_single(self) -> None:
-        kinds = ", ".join(MARKUP)
-        _require(self.markup in ("", *MARKUP), f"markup={self.markup} must be one of {kinds}")
-        for name in ("constrained", "return_beams"):
-            for option in ("split_sentences", "markup"):
-                useless = getattr(self, option) and getattr(self, name)
-                _require(not useless, f"{option} cannot be combined with {name}=True")
-        useless = self.split_sentences and self.samples
-        _require(not useless, "split_sentences cannot be combined with sampling_method=random")
-        name = self.details
-        for option in ("split_sentences", "markup"):
-            fault = f"{option} cannot be combined with {name}"
-            _require(not (name and getattr(self, option)), fault)
+        Args:
+            of_call: by name, whether a call asks for what `capabilities.OF_CALLS` has too.
+            beside: settings that ask for nothing. `None` are the defaults.
+        """
+        values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        usual = beside or type(self)
+        asked = {name: f"{name}={value}" for name, value in values.items() if value != getattr(usual, name)}
+        more = {"greedy": self.beam_size == 1, **(of_call or {})}
+        return asked | {name: capabilities.OF_CALLS[name] for name, given in more.items() if given}
 
     @property
     def tokens_at_once(self) -> int:
@@ -168,30 +150,10 @@ class DecodeHParams:
             return self.candidates
         return self.beam_size if self.coverage_penalty else outputs
 
-    def _check_sampling(self) -> None:
-        method, temperature, top_k = self.sampling_method, self.sampling_temp, self.sampling_keep_top_k
-        methods = " or ".join(SAMPLING_METHODS)
-        _require(method in SAMPLING_METHODS, f"sampling_method={method} must be {methods}")
-        for name in ("sampling_temp", "sampling_keep_top_k", "random_seed"):
-            is_default = getattr(self, name) == getattr(type(self), name)
-            _require(self.samples or is_default, f"{name} has no effect without sampling_method=random")
-        useless = self.samples and self.early_stopping
-        _require(not useless, "early_stopping has no effect with sampling_method=random")
-        lowest, highest = TEMPERATURES
-        _require(
-            lowest <= temperature <= highest,
-            f"sampling_temp={temperature} must be between {lowest} and {highest}; to always choose the most "
-            "probable token, give beam_size=1 without sampling",
-        )
-        _require(top_k >= 1 or top_k == -1, f"sampling_keep_top_k={top_k} must be -1 or at least 1")
-        _require(self.random_seed >= 0, f"random_seed={self.random_seed} must be at least 0")
-
     @property
     def guards(self) -> dict[str, Any]:
         """The settings against repeated, too short and too long outputs that are not off, by name."""
-        defaults = {field.name: field.default for field in dataclasses.fields(self)}
-        settings = {name: getattr(self, name) for name in GUARDS}
-        return {name: value for name, value in settings.items() if value != defaults[name]}
+        return {name: getattr(self, name) for name in capabilities.GUARDS & self.asked().keys()}
 
     @property
     def score_terms(self) -> dict[str, float]:
@@ -200,11 +162,9 @@ class DecodeHParams:
         return {name: value for name, value in settings.items() if value}
 
     @property
-    def details(self) -> str:
-        """The first setting that asks for details of outputs; empty if none does."""
-        return next(
-            (name for name in ("alignments", "token_scores", "alternatives") if getattr(self, name)), ""
-        )
+    def details(self) -> bool:
+        """True if details of outputs are asked for."""
+        return bool(self.alignments or self.token_scores or self.alternatives)
 
     @property
     def aligns(self) -> bool:
@@ -222,6 +182,12 @@ class DecodeHParams:
         return self.return_beams or self.write_beam_scores or bool(self.alignments)
 
     @property
+    def of_texts(self) -> dict[str, Any]:
+        """The settings on which the text of the best outputs depends, by name."""
+        others = ("return_beams", "write_beam_scores", "batch_size")
+        return {name: value for name, value in dataclasses.asdict(self).items() if name not in others}
+
+    @property
     def batch_size_warning(self) -> str | None:
         """Warning if `batch_size` seems to count sentences, as in T2T; else `None`."""
         if self.batch_size >= MIN_USUAL_BATCH_SIZE:
@@ -237,55 +203,6 @@ class DecodeHParams:
     def samples(self) -> bool:
         """True if outputs are drawn instead of searched for."""
         return self.sampling_method == "random"
-
-    def check_served(self) -> None:
-        """Checks that these settings can be those of an export, with which lines without options are decoded.
-
-        Raises:
-            T2TError: they ask for sampling, minimum Bayes risk, sentences, markup, details or a shortlist.
-        """
-        self.check_no_shortlist()
-        if self.details:
-            raise T2TError(f"decode_hparams: {self.details} is for t2t-decoder: leave it out")
-        if self.coverage_penalty:
-            raise T2TError("decode_hparams: coverage_penalty is for t2t-decoder: leave it out")
-        if self.mbr:
-            raise T2TError("decode_hparams: mbr is for t2t-decoder: exported models do not compare outputs")
-        if self.split_sentences:
-            raise T2TError("decode_hparams: split_sentences is for t2t-decoder and for clients of exports")
-        if self.markup:
-            raise T2TError("decode_hparams: markup is for t2t-decoder: leave it out")
-        if self.samples:
-            raise T2TError(
-                "decode_hparams: sampling_method=random is for requests, not for an export, whose own "
-                "settings are those of a search: leave it out, and give it to t2t-query-server"
-            )
-
-    def check_no_shortlist(self) -> None:
-        """Checks that these settings have no shortlist, which is CTranslate2's only.
-
-        Raises:
-            T2TError: they have one.
-        """
-        _require(
-            not self.has_shortlist,
-            f"shortlist={self.shortlist} is for CTranslate2, whose vocabulary map t2t-shortlist learns: use "
-            "--engine=ctranslate2, or --format=ctranslate2 for an export, or leave it out",
-        )
-
-    def check_litert(self) -> None:
-        """Checks that LiteRT's format supports these settings.
-
-        Raises:
-            T2TError: they ask for trees, a tag or a guard.
-        """
-        for given, name in (
-            (self.constrained, "constrained=True"),
-            (self.tag, "tag"),
-            (self.guards, next(iter(self.guards), "")),
-        ):
-            if given:
-                raise T2TError(f"decode_hparams: LiteRT's format has no {name}: leave it out")
 
     @property
     def outputs(self) -> int:

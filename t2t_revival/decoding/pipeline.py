@@ -12,8 +12,10 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
 from t2t_revival.data.word_alignment import Link
+from t2t_revival.decoding import capabilities
 from t2t_revival.decoding.addons import Constraints, MarkedLines, Outputs, TermCheck, addon
 from t2t_revival.decoding.batching import DecodingProgress, OnProgress, Result, without
+from t2t_revival.decoding.capabilities import Place
 from t2t_revival.decoding.details import Details
 from t2t_revival.decoding.notes import unchecked
 from t2t_revival.decoding.options import DecodeHParams
@@ -23,9 +25,8 @@ from t2t_revival.decoding.preprocessor import (
     LINE_ENDS,
     OnTruncation,
     Truncation,
-    check_constrainable,
     check_prefixes,
-    check_single,
+    check_unicode,
     model_inputs,
 )
 from t2t_revival.errors import T2TError
@@ -101,10 +102,12 @@ class LineTranslator(ABC):
     Attributes:
         options: how to decode.
         problem: pre- and postprocesses text. `None` leaves it as it is.
+        places: what decodes, and the kinds that the model is of: all must support what a call asks for.
     """
 
     options: DecodeHParams
     problem: Problem | None
+    places: Sequence[Place]
 
     @property
     @abstractmethod
@@ -214,8 +217,8 @@ class LineTranslator(ABC):
                 same, to the bit.
 
         Raises:
-            T2TError: a line or prefix is no string or no valid Unicode, a prefix is too long, has no source
-                or is for trees, or n is out of range; or as `constraints_of` and `open`.
+            T2TError: a line or prefix is no string or no valid Unicode, a prefix is too long, has no
+                source, or n is out of range; or as `constraints_of`, `capabilities.check` and `open`.
         """
         options = self.options
         if n is not None and not (isinstance(n, Integral) and 1 <= n <= options.beam_size):
@@ -227,25 +230,25 @@ class LineTranslator(ABC):
         bound: Mapping[int, Constraints] = {}
         if constraints is not None:
             bound = addon("constraints")(constraints, len(lines), first_line)
-        if bound:
-            check_constrainable(options, self.problem, prefixes)
-            if not on_truncation and (note := unchecked(bound.values(), self.why_unchecked)):
-                warnings.warn(note, stacklevel=3)
+        of_call = {"n": outputs > 1, "prefixes": prefixes, "constraints": bound}
+        capabilities.check(options.asked(of_call), *self.places)
+        if bound and not on_truncation and (note := unchecked(bound.values(), self.why_unchecked)):
+            warnings.warn(note, stacklevel=3)
+        check_unicode(lines, first_line)
+        check_unicode(prefixes or (), first_line)
         texts, marked, paragraphs = [line.translate(LINE_ENDS) for line in lines], None, None
         if options.markup:
-            check_single("markup", self.problem, texts, prefixes, outputs, first_line)
             marked = addon("markup")(texts, options.markup, self.vocabularies.inputs.tags)
             texts = marked.texts
         texts = model_inputs(texts, self.problem, options, preprocessed)
         ends: Sequence[int] = range(1, len(texts) + 1)  # of lines, in inputs
         if options.split_sentences:
-            check_single("split_sentences", self.problem, texts, prefixes, outputs, first_line)
             paragraphs = split_inputs(texts, self.vocabularies.inputs, self.problem, self.max_length)
             parts = [paragraph.texts or [""] for paragraph in paragraphs]
             ends, texts = [*accumulate(map(len, parts))], [*chain.from_iterable(parts)]
 
         if prefixes:
-            check_prefixes(prefixes, texts, options, self.problem, first_line)
+            check_prefixes(prefixes, texts, first_line)
 
         def note_cut(cut: Truncation) -> None:
             line = first_line + bisect_right(ends, cut.number - first_line)

@@ -155,22 +155,14 @@ def model_inputs(
     return [problem.preprocess(text, options.tokenized) for text in inputs] if problem else inputs
 
 
-def check_prefixes(
-    prefixes: Sequence[str],
-    texts: Sequence[str],
-    options: DecodeHParams,
-    problem: Problem | None,
-    first_line: int,
-) -> None:
+def check_prefixes(prefixes: Sequence[str], texts: Sequence[str], first_line: int) -> None:
     """Checks the beginnings of outputs, one for each of the model's inputs; "" forces nothing.
 
     Raises:
-        T2TError: there are more or fewer, outputs are trees, or a prefix has no input.
+        T2TError: there are more or fewer, or a prefix has no input.
     """
     if len(prefixes) != len(texts):
         raise T2TError(f"{len(prefixes)} prefixes for {len(texts)} lines: give one for each")
-    if options.constrained or (problem and problem.separates_words):
-        raise T2TError("prefixes are for outputs that are text, and here outputs are trees: leave them out")
     for number, (text, prefix) in enumerate(zip(texts, prefixes, strict=True), start=first_line):
         if prefix and is_blank(text):
             raise LineError(number, "a prefix without a source")
@@ -183,43 +175,6 @@ def check_unicode(texts: Sequence[str], first_line: int) -> None:
             text.encode()
         except UnicodeEncodeError as error:
             raise LineError(number, "not valid Unicode: it has a lone surrogate") from error
-
-
-def check_single(
-    option: str,
-    problem: Problem | None,
-    texts: Sequence[str],
-    prefixes: Sequence[str] | None,
-    n: int,
-    first_line: int,
-) -> None:
-    """Raises T2TError for trees, prefixes or n > 1, LineError for a text that is no valid Unicode."""
-    if problem and problem.separates_words:
-        raise T2TError(f"{option} is for outputs that are text, and here outputs are trees: leave it out")
-    if n > 1:
-        raise T2TError(f"n={n}: {option} has one output for each line")
-    if prefixes is not None and any(prefixes):
-        raise T2TError(f"{option} has no forced beginnings: leave one of them out")
-    check_unicode(texts, first_line)
-
-
-def check_constrainable(
-    options: DecodeHParams, problem: Problem | None, prefixes: Sequence[str] | None = None
-) -> None:
-    """Raises T2TError if outputs of these options cannot have lexical constraints."""
-    trees = options.constrained or (problem is not None and problem.separates_words)
-    for given, what in (
-        (trees, "outputs that are trees"),
-        (options.samples, "sampling_method=random"),
-        (options.mbr, f"mbr={options.mbr}"),
-        (options.split_sentences, "split_sentences"),
-        (options.markup, f"markup={options.markup}"),
-        (prefixes is not None and any(prefixes), "forced beginnings"),
-    ):
-        if given:
-            raise T2TError(f"constraints cannot be combined with {what}: leave one of them out")
-    if options.beam_size < 2:
-        raise T2TError("constraints need a beam: give beam_size=2 or more in --decode_hparams")
 
 
 def pad(rows: Sequence[Sequence[int]]) -> np.ndarray:

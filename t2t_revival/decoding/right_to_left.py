@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from t2t_revival.data.vocabulary.text_encoder import EOS
+from t2t_revival.decoding.capabilities import RIGHT_TO_LEFT
 from t2t_revival.decoding.engine import Annotations, Engine, Inputs
-from t2t_revival.errors import T2TError
 
 if TYPE_CHECKING:
     from t2t_revival.checkpoints.directory import Checkpoint
@@ -27,19 +27,11 @@ class RightToLeftEngine(Engine):
 
     Args:
         engine: of the model.
-
-    Raises:
-        T2TError: outputs are constrained to trees.
     """
 
-    unsupported = "{} cannot be combined with reverse_target, which this model has: leave them out"
+    place = RIGHT_TO_LEFT
 
     def __init__(self, engine: Engine) -> None:
-        if engine.holds_to_trees:
-            raise T2TError(
-                "decode_hparams: constrained=True is for trees that begin with their first token, and this "
-                "model has reverse_target: give constrained=False"
-            )
         self._engine, self.out_of_memory = engine, engine.out_of_memory  # type: ignore[misc]
         self.description = engine.description
 
@@ -47,19 +39,10 @@ class RightToLeftEngine(Engine):
     def model(self) -> Transformer:
         return self._engine.model
 
-    @property
-    def spelling(self) -> Any:
-        self.refuse("constraints")
-
     def load_weights(self, checkpoint: Checkpoint) -> None:
         self._engine.load_weights(checkpoint)
 
     def search(self, inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:
-        if inputs.has_prefixes:
-            raise T2TError(
-                "this model has reverse_target: it writes the end of an output first, so that no beginning "
-                "can be forced"
-            )
         ids, scores = self._engine.search(inputs)
         return reverse(ids), np.asarray(scores)
 

@@ -93,14 +93,7 @@ class SearchGraph:
             which they were drawn. An output ends with EOS and is padded with 0. Outputs without EOS, cut at
             their maximum length, are returned only for a sentence that has none with EOS, and of samples.
             Where there are fewer than n, ids are 0 and the score is -inf.
-
-        Raises:
-            T2TError: outputs are trees, and there are prefixes.
         """
-        if inputs.has_prefixes and self.constraint:
-            raise T2TError(
-                "prefixes are for outputs that are text, and here outputs are trees: leave them out"
-            )
         inputs = tf.nest.map_structure(tf.convert_to_tensor, inputs)
         decode = InModelPrecision(self._model, lambda ids: self._decode(inputs._replace(ids=ids)))
         return decode(inputs.ids)

@@ -11,6 +11,7 @@ import tensorflow as tf
 from t2t_revival.checkpoints.directory import Checkpoint, restore_weights
 from t2t_revival.decoding.alignment_heads import AlignmentHeads, all_heads
 from t2t_revival.decoding.beams import Results
+from t2t_revival.decoding.capabilities import TENSORFLOW
 from t2t_revival.decoding.engine import Annotations, Engine, EngineConfig, Inputs
 from t2t_revival.decoding.int8 import Int8Weights
 from t2t_revival.decoding.options import FLOAT32, INT8, DecodeHParams
@@ -35,23 +36,20 @@ class TensorFlowEngine(Engine):
         config: of the engine.
 
     Raises:
-        T2TError: the coverage penalty is asked for, and the decoder has no self-attention; or as
-            `SearchGraph` and `Int8Weights`.
+        T2TError: as `SearchGraph` and `Int8Weights`.
     """
 
+    place = TENSORFLOW
     out_of_memory = tf.errors.ResourceExhaustedError
 
     def __init__(
         self, model: Transformer, vocabulary: TextEncoder, options: DecodeHParams, config: EngineConfig
     ) -> None:
-        if options.coverage_penalty and model.hparams.decoder_self_attention != "attention":
-            raise T2TError("coverage_penalty needs a decoder with self-attention: leave it out")
         self._model, self._options, self._config = model, options, config
         is_int8 = config.precision == INT8
         weights = Int8Weights(model, multiplied=True).products if is_int8 else None
         constant = config.constant_weights and config.precision == FLOAT32
         self.graph = SearchGraph(model, vocabulary, options, weights, constant)
-        self.holds_to_trees = self.graph.constraint is not None
         self.description = f"tensorflow, {INT8 if is_int8 else model.dtype_policy.name}"
         self._compiled: dict[Any, Any] = {}
 

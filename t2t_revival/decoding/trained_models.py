@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, cast
 
 from t2t_revival.checkpoints.directory import Checkpoint, OnDamaged
 from t2t_revival.checkpoints.selection import NAMES, select_checkpoint
+from t2t_revival.decoding import capabilities
 from t2t_revival.decoding.engine import EngineConfig
 from t2t_revival.decoding.options import FLOAT32, INT8, PROBABILITIES, TENSORFLOW, DecodeHParams
 from t2t_revival.decoding.resumable import OnNote, ignore_note
@@ -94,14 +95,9 @@ def load_translator(
     from t2t_revival.decoding.translator import Translator
 
     single = len(models) == 1
-    asked = options if isinstance(options, DecodeHParams) else DecodeHParams.parse(options)
-    if asked.coverage_penalty and not single:
-        raise T2TError("--ensemble: coverage_penalty is of the attention of one model: leave one of them out")
-    if asked.aligns and not single:
-        asking = "alignments" if asked.alignments else "markup"
-        raise T2TError(
-            f"--ensemble: words are aligned by the attention of one model: leave it out, or {asking}"
-        )
+    if not single:
+        parsed = options if isinstance(options, DecodeHParams) else DecodeHParams.parse(options)
+        capabilities.check(parsed.asked(), capabilities.ENSEMBLE)
     int8_of_all = not single and precision == INT8  # not of each model
     loaded = [
         Translator.load(

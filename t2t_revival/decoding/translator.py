@@ -17,7 +17,7 @@ from t2t_revival.data.mixture import symbol
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.sentencepiece import EOS, until_eos
 from t2t_revival.data.word_alignment import Link
-from t2t_revival.decoding import engines
+from t2t_revival.decoding import capabilities, engines
 from t2t_revival.decoding.addons import HeadChoice, Shortlist, addon
 from t2t_revival.decoding.alignment_heads import AlignmentHeads
 from t2t_revival.decoding.batching import OnProgress, Result, map_batches, without
@@ -27,7 +27,7 @@ from t2t_revival.decoding.engines import Model
 from t2t_revival.decoding.loading import load
 from t2t_revival.decoding.local_search import LocalModel, LocalSearch
 from t2t_revival.decoding.notes import NO_HEADS, OF_ENSEMBLE, OnNote, ignore_note
-from t2t_revival.decoding.options import TENSORFLOW, DecodeHParams
+from t2t_revival.decoding.options import INT8, TENSORFLOW, DecodeHParams
 from t2t_revival.decoding.outputs import Score
 from t2t_revival.decoding.pipeline import LineTranslator, Request, warn_of_truncation
 from t2t_revival.decoding.preprocessor import (
@@ -73,7 +73,7 @@ class Translator(LineTranslator):
         engine: the engine and the precision in which it computes, for people.
 
     Raises:
-        T2TError: trees lack their tokens, or TensorFlow int8 products; or Keras is to use a shortlist.
+        T2TError: trees lack their tokens, or TensorFlow int8 products; or as `capabilities.check`.
 
     Example:
         translator = Translator.load("~/t2t_train/translate_ende/base")
@@ -102,6 +102,8 @@ class Translator(LineTranslator):
         self.more_checkpoints: tuple[Checkpoint, ...] = ()
         self.translations: Shortlist | None = None
         self.find_heads: Callable[[], AlignmentHeads | None] = lambda: None
+        self.places = [config.place, *capabilities.places_of(model.hparams, problem)]
+        capabilities.check(self.options.asked({"int8": config.precision == INT8}), *self.places)
         engine = engines.open_engine(model, self.vocabularies, self.options, config)
         if alignment_heads:
             alignment_heads.check(model.hparams)

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from t2t_revival.decoding.engine import ALL, SearchSettings
 from t2t_revival.decoding.hypothesis_scores import ALPHA, TERMS
-from t2t_revival.decoding.options import BOUNDS, TEMPERATURES
+from t2t_revival.decoding.options import BOUNDS
 
 # An option is a scalar or [batch], which no signature can express; `check_shape` checks the shape.
 OPTIONS = [
@@ -30,12 +30,11 @@ TABLES = tf.TensorSpec(None, tf.string, name="tables")
 PREFIXES = tf.TensorSpec(None, tf.string, name="prefixes")
 LARGEST = np.iinfo(np.int32).max
 MAX_SAMPLES = 100  # of a line
-LIMITS = (  # of options: minimum and maximum
-    *BOUNDS,
-    *((term.name, term.minimum, term.maximum) for term in TERMS),
-    ("sampling_temp", *TEMPERATURES),
-    ("random_seed", 0, LARGEST),
-)
+LIMITS = [  # of options: minimum and maximum
+    (name, minimum, min(maximum, LARGEST))
+    for name, minimum, maximum in BOUNDS
+    if name != "sampling_keep_top_k"
+]
 TAG = tf.TensorSpec(None, tf.string, name="tag")  # another option, of models with tags
 # Terms of the score that have come later: an option may be left out.
 MORE_TERMS = [tf.TensorSpec(None, tf.float32, term.name) for term in TERMS if term.name != ALPHA]

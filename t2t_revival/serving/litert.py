@@ -10,7 +10,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from t2t_revival.decoding.capabilities import LITERT, check_held
+from t2t_revival.decoding.capabilities import LITERT, check, check_held
 from t2t_revival.decoding.ctranslate2_format import write_vocabularies
 from t2t_revival.decoding.engine import Inputs, SearchSettings
 from t2t_revival.decoding.int8 import quantize_int8
@@ -40,11 +40,10 @@ def write_litert(translator: Translator, folder: Path, quantize: str = "none") -
             quantised at each call, by XNNPACK.
 
     Raises:
-        T2TError: the options ask for trees, or the model has deterministic attention or
-            reversed targets.
+        T2TError: as `check` and `check_held`.
     """
     options, model = translator.options, translator.model
-    options.check_litert()
+    check(options.asked(), LITERT)
     check_held(model.hparams, LITERT)
     weights = partial(_constants, [(each, np.asarray(each)) for each in model.weights], quantize)
     graph = SearchGraph(model, translator.vocabularies.targets, options, weights)

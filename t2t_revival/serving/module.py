@@ -13,7 +13,7 @@ from t2t_revival.data.mixture import symbol
 from t2t_revival.data.vocabulary.sentencepiece import PAD
 from t2t_revival.decoding.addons import addon
 from t2t_revival.decoding.beams import NEG_INF, Results
-from t2t_revival.decoding.capabilities import SAVED_MODEL, check_held
+from t2t_revival.decoding.capabilities import SAVED_MODEL, check, check_held
 from t2t_revival.decoding.engine import Inputs, SearchSettings
 from t2t_revival.decoding.int8 import Int8Weights
 from t2t_revival.decoding.options import MIN_EXTRA_LENGTH_OF_TREE, MIXED_BFLOAT16
@@ -92,8 +92,8 @@ class ServingModule(tf.Module):
             see `score_outputs`. `None` for trees, and for a model with `reverse_target`.
 
     Raises:
-        T2TError: the model's precision is not `PRECISIONS[quantize]`, the translator samples, or TensorFlow
-            has no int8 products; or as `check_held`.
+        T2TError: the model's precision is not `PRECISIONS[quantize]`, or TensorFlow has no int8 products; or
+            as `check` and `check_held`.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class ServingModule(tf.Module):
         model, vocabularies = translator.model, translator.vocabularies
         if model.dtype_policy.name != PRECISIONS[quantize]:
             raise T2TError(f"quantize={quantize}: load the model with precision={PRECISIONS[quantize]!r}")
-        translator.options.check_served()
+        check(translator.options.asked(), SAVED_MODEL)
         check_held(model.hparams, SAVED_MODEL)
         int8 = Int8Weights(model, quantize == "int8") if quantize.startswith("int8") else None
         weights: Weights | None = None

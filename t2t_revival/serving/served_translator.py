@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 from t2t_revival.data.mixture import symbol
 from t2t_revival.data.word_alignment import Link
+from t2t_revival.decoding import capabilities
 from t2t_revival.decoding.addons import Attempt, ConstrainedSearch, Constraints, Found, addon
 from t2t_revival.decoding.batching import MIN_TOKENS, OnProgress, Result, map_batches
 from t2t_revival.decoding.details import Details
 from t2t_revival.decoding.hypothesis_scores import TERMS
 from t2t_revival.decoding.notes import OF_EXPORT
-from t2t_revival.decoding.options import GUARDS, MAX_CANDIDATES, DecodeHParams
+from t2t_revival.decoding.options import MAX_CANDIDATES, DecodeHParams
 from t2t_revival.decoding.outputs import MISSING, Candidate
 from t2t_revival.decoding.pipeline import Candidates, LineTranslator, Request
-from t2t_revival.decoding.preprocessor import LINE_ENDS, OnTruncation, Preprocessor, Truncation, check_unicode
+from t2t_revival.decoding.preprocessor import LINE_ENDS, OnTruncation, Preprocessor, Truncation
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams.hparams import parse_overrides
 from t2t_revival.serving.client import BATCH_SIZE, Model, outputs_of
@@ -72,6 +73,7 @@ class ServedTranslator(LineTranslator):
     ) -> None:
         self.model, self.problem, self.batch_size, self.as_exported = model, problem, batch_size, as_exported
         self.options, self._describe = options or DecodeHParams(), describe
+        self.places = [capabilities.PARSER] if problem and problem.separates_words else []
         self.width = 1  # outputs of a line in the latest response
 
     @cached_property
@@ -105,13 +107,11 @@ class ServedTranslator(LineTranslator):
         return self.width if self.as_exported else self.options.outputs
 
     def open(self, request: Request, on_truncation: OnTruncation) -> ServedSearch:
-        """Checks a request; which inputs are too long is known when they are decoded.
+        """Opens a request; which inputs are too long is known when they are decoded.
 
         Raises:
-            T2TError: an input or prefix is no valid Unicode, or as `ConstrainedLines`.
+            T2TError: as `ConstrainedLines`.
         """
-        for texts in (request.texts, request.prefixes or ()):
-            check_unicode(texts, request.first_number)
         return ServedSearch(self, request, on_truncation)
 
     def align(self, pairs: Sequence[tuple[str, str]]) -> Iterator[Sequence[Link]]:
@@ -266,14 +266,7 @@ def parse_options(text: str, problem: Problem | None) -> tuple[DecodeHParams, bo
     """
     default = DecodeHParams.from_problem(problem) if problem else DecodeHParams()
     options = DecodeHParams.parse(text, dataclasses.asdict(default))
-    options.check_no_shortlist()
-    if options.coverage_penalty:
-        raise T2TError("decode_hparams: coverage_penalty is for t2t-decoder: exported models have none")
-    if options.batch_size != default.batch_size:
-        raise T2TError("decode_hparams: batch_size is not a setting of requests: give --batch_size, in lines")
-    for name in ("constrained", "early_stopping", *GUARDS):
-        if getattr(options, name) != getattr(default, name):
-            raise T2TError(f"decode_hparams: {name} is fixed when a model is exported: export it again")
+    capabilities.check(options.asked(beside=default), capabilities.REQUEST)
     if options.tokenized and not problem:
         raise T2TError("decode_hparams: tokenized is for parsing: give --problem too")
     types = {field.name: field.type for field in dataclasses.fields(DecodeHParams)}

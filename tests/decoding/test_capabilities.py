@@ -1,21 +1,60 @@
-"""Engines and formats refuse models with hyperparameters or values that nobody has tried there."""
+"""One table says what goes with what; what nobody has tried somewhere is refused there."""
 
 import dataclasses
+from importlib import import_module
+from typing import Any
 
 import keras
 import pytest
 
-from t2t_revival import HParams, T2TError, Transformer, Translator
+from t2t_revival import DecodeHParams, HParams, T2TError, Transformer, Translator
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
-from t2t_revival.decoding.capabilities import HOLDERS, OF_TRAINING, SIZES, VALUES, check_held
+from t2t_revival.decoding import capabilities
+from t2t_revival.decoding.capabilities import (
+    EXCLUDE,
+    HOLDERS,
+    NEEDS,
+    OF_CALLS,
+    OF_TRAINING,
+    SIZES,
+    VALUES,
+    Place,
+    check,
+    check_held,
+)
 from t2t_revival.decoding.ctranslate2_format import check_convertible
 from t2t_revival.decoding.engine import EngineConfig
+from t2t_revival.decoding.engines import CLASSES
+from t2t_revival.decoding.right_to_left import RightToLeftEngine
 from t2t_revival.hparams import hparams
 from t2t_revival.serving.litert import write_litert
 from t2t_revival.serving.module import ServingModule
 from tests.support.searches import ensemble, jax_engine
 
 TINY = HParams(num_hidden_layers=1, hidden_size=8, filter_size=8, num_heads=2)
+SETTINGS: dict[str, Any] = {  # each with a value that is not its default
+    **{"beam_size": 5, "alpha": 1.0, "extra_length": 9, "batch_size": 64, "return_beams": True},
+    **{"write_beam_scores": True, "constrained": True, "tokenized": True, "sampling_method": "random"},
+    **{"sampling_temp": 0.5, "sampling_keep_top_k": 9, "random_seed": 7, "early_stopping": True},
+    **{"tag": "<2de>", "no_repeat_ngram_size": 3, "repetition_penalty": 1.5, "min_length_ratio": 0.5},
+    **{"max_length_ratio": 2.0, "coverage_penalty": 0.2, "mbr": "chrf", "candidates": 8},
+    **{"split_sentences": True, "markup": "html", "alignments": "pharaoh", "token_scores": True},
+    **{"alternatives": 2, "shortlist": "on"},
+}
+PLACES = [place for place in vars(capabilities).values() if isinstance(place, Place)]
+METHODS = {  # of engines, by what they are for
+    "constraints": "spelling",
+    "scores": "score",
+    "annotations": "annotate",
+    "coverage_penalty": "attend",
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class NewerSettings(DecodeHParams):
+    """Settings of a later version."""
+
+    sandwich: bool = False
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,6 +62,67 @@ class Newer(HParams):
     """Hyperparameters of a later version."""
 
     sandwich: bool = False
+
+
+def test_features_are_settings_or_of_calls():
+    names = {field.name for field in dataclasses.fields(DecodeHParams)}
+    assert names == SETTINGS.keys()
+    known = names | OF_CALLS.keys()
+    listed = [
+        *(place.features | place.remedies.keys() for place in PLACES),
+        *({feature, *excluded} for place in PLACES for feature, excluded in place.exclude.items()),
+        *({feature, *excluded} for feature, excluded in EXCLUDE.items()),
+        *({feature, needed.partition("=")[0]} for feature, needed in NEEDS.items()),
+    ]
+    assert set().union(*listed) == known
+
+
+def excluded_in(names: set[str]) -> list[set[str]]:
+    return [{feature, other} for feature in names & EXCLUDE.keys() for other in names & EXCLUDE[feature]]
+
+
+@pytest.mark.parametrize("first", SETTINGS)
+def test_pairs_are_refused_or_made(first):
+    for second in (*SETTINGS, "greedy", "n", "prefixes", "constraints"):
+        names = {first, second} | {NEEDS[name].partition("=")[0] for name in {first, second} & NEEDS.keys()}
+        given = {name: value for name, value in SETTINGS.items() if name in names}
+        given |= {"beam_size": 1} if second == "greedy" else {}
+        shown = {name: OF_CALLS.get(name, f"{name}={given.get(name)}") for name in names}
+        said = ""
+        try:
+            check(DecodeHParams(**given).asked({name: name in names for name in OF_CALLS}))
+        except T2TError as error:
+            said = str(error).removesuffix(": leave one of them out")
+        expected = [{shown[name] for name in pair} for pair in excluded_in(names)]
+        assert {*said.split(" cannot be combined with ")} in (expected or [{""}])
+
+
+@pytest.mark.parametrize("feature", NEEDS)
+def test_what_has_no_effect_alone(feature):
+    with pytest.raises(T2TError, match=f"{feature}=.* has no effect without {NEEDS[feature]}"):
+        DecodeHParams(**{feature: SETTINGS[feature]})
+
+
+@pytest.mark.parametrize("place", PLACES, ids=lambda place: place.name)
+def test_a_new_setting_is_refused(place):
+    with pytest.raises(T2TError, match=f"^{place.name} does not support sandwich=True: {place.remedy}$"):
+        check(NewerSettings(sandwich=True).asked(), place)
+
+
+@pytest.mark.parametrize("kind", [*CLASSES.values(), ("right_to_left", RightToLeftEngine.__name__)])
+def test_engines_have_the_methods_of_what_they_support(kind):
+    module, name = kind
+    engine = getattr(import_module(f"t2t_revival.decoding.{module}"), name)
+    for feature, method in METHODS.items():
+        assert (method in vars(engine)) == (feature in engine.place.features), feature
+
+
+def test_attention_of_one_set_of_heads():
+    for name, value in (("alignments", "pharaoh"), ("markup", "html")):
+        asked = DecodeHParams(coverage_penalty=0.2, **{name: value}).asked()
+        check(asked, capabilities.TENSORFLOW)
+        with pytest.raises(T2TError, match=rf"coverage_penalty=0\.2 cannot be combined with {name}={value}"):
+            check(asked, capabilities.CTRANSLATE2)
 
 
 def test_each_hyperparameter_is_listed_once():
@@ -37,19 +137,21 @@ def test_what_is_listed_is_what_there_is():
             assert set(values) <= set(hparams.ABOUT[name].choices)
 
 
-@pytest.mark.parametrize("holder", HOLDERS)
+@pytest.mark.parametrize("holder", HOLDERS, ids=lambda holder: holder.name)
 def test_a_new_value_is_refused(holder, monkeypatch):
     check_held(TINY, holder)
     monkeypatch.setitem(hparams.ABOUT, "pos", hparams.About("", choices=("rotary",)))
-    with pytest.raises(T2TError, match=f"^{holder} does not support pos=rotary, which this model has: "):
+    with pytest.raises(T2TError, match=f"^{holder.name} does not support pos=rotary, which this model has: "):
         check_held(TINY.replace(pos="rotary"), holder)
 
 
-@pytest.mark.parametrize("holder", HOLDERS)
+@pytest.mark.parametrize("holder", HOLDERS, ids=lambda holder: holder.name)
 def test_a_new_hyperparameter_is_refused_where_it_has_an_effect(holder):
     newer = Newer(**dataclasses.asdict(TINY))
     check_held(newer, holder)
-    with pytest.raises(T2TError, match=f"^{holder} does not support sandwich=True, which this model has: "):
+    with pytest.raises(
+        T2TError, match=f"^{holder.name} does not support sandwich=True, which this model has: "
+    ):
         check_held(dataclasses.replace(newer, sandwich=True), holder)
 
 

@@ -19,7 +19,6 @@ from t2t_revival import (
 from t2t_revival.addons.lexical.constraints import count, merged
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
-from t2t_revival.decoding.preprocessor import Preprocessor, check_constrainable
 
 TEXT = [
     f"the {noun} sees {number} houses, and der {noun} sieht (nicht) ."
@@ -141,26 +140,10 @@ def test_wrong_constraints_are_named_with_their_line(translator, constraints, me
         translator.nbest(["cat", "dog"], constraints=[None, constraints], first_line=7)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"beam_size": 1}, "constraints need a beam: give beam_size=2"),
-        ({"sampling_method": "random"}, "with sampling_method=random"),
-        ({"mbr": "chrf"}, "with mbr=chrf"),
-        ({"constrained": True}, "with outputs that are trees"),
-        ({"split_sentences": True}, "with split_sentences"),
-    ],
-)
-def test_what_excludes_constraints_is_said(translator, options, message):
-    preprocessor = Preprocessor(translator.vocabularies, None, DecodeHParams(**options), 30)
-    with pytest.raises(T2TError, match=message):
-        check_constrainable(preprocessor.options, preprocessor.problem)
-
-
 def test_there_are_as_many_constraints_as_lines_and_no_beginnings(translator):
     with pytest.raises(T2TError, match="1 constraints for 2 lines"):
         translator.nbest(["cat", "dog"], constraints=[LineConstraints(("cat",))])
-    with pytest.raises(T2TError, match="with forced beginnings"):
+    with pytest.raises(T2TError, match="constraints cannot be combined with forced beginnings"):
         translator.nbest(["cat"], prefixes=["dog"], constraints=[LineConstraints(("cat",))])
 
 

@@ -102,8 +102,6 @@ def test_a_wide_beam_finds_all_trees_within_the_limit_and_no_others(engine, word
 def test_what_is_refused():
     with pytest.raises(T2TError, match="constrained=True is for parsing"):
         search(tiny(6), [[3, 1]], trees=("<pad>", "</s>", "<unk>", "a", "▁b", "XX▁"))
-    with pytest.raises(T2TError, match="prefixes are for outputs that are text"):
-        search(parser(0, {}), [[A, EOS]], trees=PIECES, prefixes=[[4]])
 
 
 @pytest.mark.slow

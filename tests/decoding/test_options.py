@@ -1,9 +1,6 @@
 import pytest
 
-from t2t_revival import DecodeHParams, HParams, T2TError
-from t2t_revival.decoding.ctranslate2_engine import check_usable
-from t2t_revival.decoding.engine import EngineConfig
-from t2t_revival.decoding.jax_engine import JaxEngine
+from t2t_revival import DecodeHParams, T2TError
 
 
 def test_defaults_are_the_papers():
@@ -31,56 +28,35 @@ def test_overrides_stand_above_the_problems_defaults():
         ("beam_sice=4", "did you mean beam_size"),
         ("beam_size=4,beam_size=5", "twice"),
         ("beam_size=four", "type int"),
-        ("beam_size=0", "at least 1"),
-        ("extra_length=-1", "at least 0"),
+        ("beam_size=0", "beam_size=0 must be between 1 and 100"),
+        ("extra_length=-1", "between 0 and 10000"),
         ("batch_size=0", "at least 1"),
-        ("beam_size=101", "at most 100"),
-        ("extra_length=1000000000000", "at most 10000"),
+        ("beam_size=101", "between 1 and 100"),
+        ("extra_length=1000000000000", "between 0 and 10000"),
         ("alpha=nan", "alpha"),
         ("alpha=inf", "alpha"),
         ("return_beams=perhaps", "type bool"),
         ("beam_size", "name=value"),
         ("sampling_method=greedy", "must be argmax or random"),
-        ("sampling_temp=0.5", "sampling_temp has no effect without sampling_method=random"),
-        ("sampling_keep_top_k=5", "sampling_keep_top_k has no effect without sampling_method=random"),
-        ("random_seed=5", "random_seed has no effect without sampling_method=random"),
         ("sampling_method=random,sampling_temp=0", "between 0.001 and 1000"),
         ("sampling_method=random,sampling_temp=nan", "between 0.001 and 1000"),
-        ("sampling_method=random,sampling_keep_top_k=0", "-1 or at least 1"),
+        ("sampling_method=random,sampling_keep_top_k=0", "must be at least 1, or -1"),
         ("sampling_method=random,random_seed=-1", "at least 0"),
         ("early_stopping=maybe", "early_stopping"),
-        ("sampling_method=random,early_stopping=True", "early_stopping has no effect with"),
-        ("shortlist=by_line", "must be one of off, on"),
+        ("shortlist=by_line", "shortlist=by_line must be off or on"),
         ("constrained=True,extra_length=1", "extra_length=1 must be at least 2"),
         ("no_repeat_ngram_size=-1", "no_repeat_ngram_size=-1 must be between 0 and 100"),
         ("repetition_penalty=0", "repetition_penalty=0.0 must be between 0.01 and 100"),
         ("repetition_penalty=nan", "repetition_penalty=nan must be between"),
         ("min_length_ratio=2,max_length_ratio=1", "=2.0 must be at most max_length_ratio=1.0"),
-        ("constrained=True,no_repeat_ngram_size=3", "no_repeat_ngram_size is for text: leave it out"),
         ("coverage_penalty=-1", "coverage_penalty=-1.0 must be between 0 and 100"),
         ("coverage_penalty=nan", "coverage_penalty=nan must be between 0 and 100"),
-        ("coverage_penalty=1,beam_size=1", "coverage_penalty needs a beam"),
-        ("coverage_penalty=1,mbr=chrf", "coverage_penalty cannot be combined with mbr"),
-        ("coverage_penalty=1,constrained=True", "coverage_penalty cannot be combined with constrained=True"),
-        ("coverage_penalty=1,sampling_method=random", "cannot be combined with sampling_method=random"),
         ("mbr=bert", "mbr=bert must be chrf or bleu"),
-        ("candidates=8", "candidates has no effect without mbr"),
-        ("mbr=chrf,candidates=3", "candidates=3 must be between 4 and 100, and at least beam_size=4"),
-        ("mbr=chrf,constrained=True", "mbr is for text"),
+        ("mbr=chrf,candidates=3", "candidates=3 must be at least beam_size=4"),
         ("alignments=giza", "alignments=giza must be pharaoh"),
         ("alternatives=101", "alternatives=101 must be between 0 and 100"),
         ("alternatives=-1", "alternatives=-1 must be between 0 and 100"),
-        (
-            "token_scores=True,constrained=True",
-            "token_scores is for text: leave it out with constrained=True",
-        ),
-        ("alternatives=2,split_sentences=True", "split_sentences cannot be combined with alternatives"),
-        ("split_sentences=True,constrained=True", "split_sentences cannot be combined with constrained=True"),
-        ("split_sentences=True,return_beams=True", "cannot be combined with return_beams=True"),
-        ("split_sentences=True,sampling_method=random", "cannot be combined with sampling_method=random"),
-        ("markup=xml", r"markup=xml must be one of html, html\+numbers, placeholders"),
-        ("markup=html,constrained=True", "markup cannot be combined with constrained=True"),
-        ("markup=html,return_beams=True", "markup cannot be combined with return_beams=True"),
+        ("markup=xml", r"markup=xml must be html or html\+numbers or placeholders"),
         ("tag=<2 de>", "tag='<2 de>' must not have spaces"),
     ],
 )
@@ -108,52 +84,9 @@ def test_a_batch_size_in_sentences_is_said_to_be_tokens(given, said):
         assert DecodeHParams.parse(f"batch_size={enough}").batch_size_warning is None
 
 
-def test_sampling_is_t2ts_and_no_setting_of_an_export():
+def test_sampling_is_t2ts():
     h = DecodeHParams.parse("sampling_method=random,sampling_temp=0.5,sampling_keep_top_k=10,random_seed=3")
     assert (h.samples, h.sampling_temp, h.sampling_keep_top_k, h.random_seed) == (True, 0.5, 10, 3)
-    with pytest.raises(T2TError, match="sampling_method=random is for requests"):
-        h.check_served()
-    DecodeHParams().check_served()
-
-
-@pytest.mark.parametrize("text", ["mbr=chrf", "markup=html", "alignments=pharaoh", "coverage_penalty=0.2"])
-def test_what_exports_do_not_have(text):
-    with pytest.raises(T2TError, match=f"{text.partition('=')[0]} is for t2t-decoder"):
-        DecodeHParams.parse(text).check_served()
-
-
-@pytest.mark.parametrize("text", ["tag=<2de>", "constrained=True"])
-def test_what_litert_does_not_have(text):
-    with pytest.raises(T2TError, match=f"LiteRT's format has no {text.partition('=')[0]}"):
-        DecodeHParams.parse(text).check_litert()
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("sampling_method=random", "sampling_method=random: use --engine=tensorflow"),
-        ("constrained=True", "constrained=True, for trees"),
-        ("min_length_ratio=0.5", "min_length_ratio"),
-        ("alternatives=1", "alternatives"),
-        ("coverage_penalty=0.2,markup=html", "coverage_penalty together with alignments or markup"),
-    ],
-)
-def test_what_ctranslate2_does_not_have(text, message):
-    pytest.importorskip("ctranslate2")
-    with pytest.raises(T2TError, match=f"CTranslate2 does not support {message}"):
-        check_usable(HParams(), DecodeHParams.parse(text), "float32")
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        *("sampling_method=random", "no_repeat_ngram_size=2", "coverage_penalty=0.2", "markup=html"),
-        "alignments=pharaoh",
-    ],
-)
-def test_what_jax_does_not_have(text):
-    with pytest.raises(T2TError, match=f"{text.partition('=')[0]}.*KERAS_BACKEND=tensorflow"):
-        JaxEngine.check(DecodeHParams.parse(text), EngineConfig())
 
 
 @pytest.mark.parametrize("value", ["4", 4.0, None, True])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from t2t_revival import DecodeHParams, HParams, T2TError, Transformer, Translator, registry
+from t2t_revival import DecodeHParams, HParams, T2TError, Transformer, Translator
 from t2t_revival.decoding import paragraphs
 from t2t_revival.decoding.paragraphs import CONTROLS, halve, split
 
@@ -128,14 +128,7 @@ def test_known_lines_are_skipped_and_progress_is_of_lines(vocabulary):
 def test_faults_have_the_number_of_their_line(vocabulary):
     with pytest.raises(T2TError, match="line 2: not valid Unicode"):
         translator(vocabulary).nbest(["a. b. c.", "\ud800"])
-    with pytest.raises(T2TError, match="n=2: split_sentences has one output for each line"):
+    with pytest.raises(T2TError, match="split_sentences=True cannot be combined with more than one output"):
         translator(vocabulary).nbest(["a. b."], n=2)
-    with pytest.raises(T2TError, match="split_sentences has no forced beginnings"):
+    with pytest.raises(T2TError, match="split_sentences=True cannot be combined with forced beginnings"):
         translator(vocabulary).nbest(["a. b."], prefixes=["x"])
-
-
-def test_a_parser_has_no_paragraphs(vocabulary):
-    parser = translator(vocabulary)
-    parser.problem = registry.problem("parse_wsj")
-    with pytest.raises(T2TError, match="here outputs are trees"):
-        parser.nbest(["One. Two."])

@@ -77,9 +77,9 @@ def test_details_are_in_the_order_of_the_text(vocabulary):
 
 def test_what_is_refused(vocabulary):
     own = translator(vocabulary)
-    with pytest.raises(T2TError, match="no beginning can be forced"):
+    with pytest.raises(T2TError, match="a model with reverse_target does not support forced beginnings"):
         own.nbest(LINES, prefixes=["der", ""])
-    with pytest.raises(T2TError, match="words are aligned by models that write from left to right"):
+    with pytest.raises(T2TError, match="does not support alignments: it writes an output from its end"):
         translator(vocabulary, alignment_heads=AlignmentHeads(1, (1,), shifted=True))
 
 

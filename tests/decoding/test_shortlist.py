@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from t2t_revival import DecodeHParams, T2TError, Translator
-from t2t_revival.addons.shortlist import FILE_NAME, Translations, coverage, data_warning
+from t2t_revival.addons.shortlist import FILE_NAME, Translations, coverage
 from t2t_revival.data.examples import Pairs, Side
 from tests.support.tiny_models import PAD, tiny
 
@@ -23,7 +23,7 @@ def translations(best, frequent=()):
 
 
 def test_keras_has_none(vocabulary):
-    with pytest.raises(T2TError, match=r"^decode_hparams: shortlist=on is for CTranslate2.*use --engine="):
+    with pytest.raises(T2TError, match=r"^TensorFlow does not support shortlist=on: .*use --engine="):
         Translator(tiny(VOCAB), vocabulary, DecodeHParams(shortlist="on"))
 
 
@@ -70,8 +70,8 @@ def test_a_shortlist_of_other_training_data_is_warned_of(tmp_path):
     stored = Translations.load(tmp_path, "sha256")
     assert stored.learned_from == "aaaa"
     for same in ("aaaa", "bbbb+aaaa", ""):
-        assert data_warning(stored, tmp_path, same) == ""
-    assert data_warning(stored, tmp_path, "bbbb") == (
+        assert stored.data_warning(tmp_path, same) == ""
+    assert stored.data_warning(tmp_path, "bbbb") == (
         f"warning: {tmp_path}/shortlist.npz was learned from other training data (aaaa) than the model "
         f"(bbbb); to learn it again, run t2t-shortlist --output_dir={tmp_path}"
     )

@@ -146,5 +146,5 @@ def test_a_folder_that_cannot_be_written(make: MakeBlocks, kind: str, translator
 
 
 def test_a_line_has_one_output(make: MakeBlocks) -> None:
-    with pytest.raises(T2TError, match="decode_hparams: return_beams is for t2t-decoder"):
+    with pytest.raises(T2TError, match="one translation a line does not support return_beams=True"):
         make("out", options=DecodeHParams(return_beams=True))

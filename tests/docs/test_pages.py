@@ -60,7 +60,7 @@ def test_commands_and_flags_exist() -> None:
 
 @pytest.mark.nightly
 def test_links_lead_to_files() -> None:
-    generated = {ROOT / "docs" / "reference" / name for name in ("commands.md", "hparams.md")}
+    generated = {ROOT / "docs" / "reference" / name for name in ("commands.md", "hparams.md", "decoding.md")}
     wrong = []
     for page in PAGES:
         text = re.sub(r"^```.*?^```", "", page.read_text(encoding="utf-8"), flags=re.M | re.S)
@@ -102,6 +102,7 @@ def test_the_reference_has_every_command_flag_and_set(hook: ModuleType) -> None:
     assert "`--[no]xla`" in commands_page
     assert "| `table3_a_h1` |" in hparams_page
     assert "`attention_window` = `0`" in hparams_page
+    assert "| `shortlist` | no | no | yes |" in hook.decoding_page()
 
 
 @pytest.mark.nightly

@@ -44,7 +44,7 @@ class CapitalLetters:
     """Returns n outputs for each line, the text in capitals first, and fails for lines that are "fault".
 
     Attributes:
-        batches: the lines of each call.
+        batches: the lines of each call that translates.
         calls: signature and options of each call.
         gate: calls wait until it is set.
     """
@@ -79,12 +79,12 @@ class CapitalLetters:
         self.is_closed = True
 
     def predict(self, signature, inputs):
-        self.batches.append([*inputs["inputs"]])
         options = {name: values[0] for name, values in inputs.items() if name != "inputs"}
         self.calls.append((signature, options))
-        assert self.gate.wait(10)
         if signature == DESCRIBE:
             return {"description": [self.description] * len(inputs["inputs"])}
+        self.batches.append([*inputs["inputs"]])
+        assert self.gate.wait(10)
         if "fault" in inputs["inputs"]:
             raise T2TError("capitals: a fault")
         counts = inputs.get("n", [1] * len(inputs["inputs"]))

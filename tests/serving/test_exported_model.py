@@ -215,7 +215,7 @@ def test_a_translator_has_the_types_of_an_export(translator, served):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"beam_size": [0]}, "beam_size=0 must be at least 1"),
+        ({"beam_size": [0]}, "beam_size=0 must be between 1 and 100"),
         ({"n": [5]}, "n must be between 1 and beam_size: 5"),
         ({"n": [0]}, "n must be between 1 and beam_size: 0"),
         ({"tag": ["<2xx>"]}, "tag=<2xx> is none of the model's tags"),

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from t2t_revival.addons.back_translation.noise import WordNoise
-from t2t_revival.addons.distillation.blocks import DecodedBlocks, OnLines, check_plain, option_values
+from t2t_revival.addons.distillation.blocks import DecodedBlocks, OnLines, option_values
 from t2t_revival.data.base_source import read_text
+from t2t_revival.decoding import capabilities
 from t2t_revival.decoding.notes import OnNote, ignore_note
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.outputs import to_bytes
@@ -103,7 +104,7 @@ class BackTranslation(DecodedBlocks):
     def __post_init__(self) -> None:
         if not self.problem.targets_are_text:
             raise T2TError(f"the outputs of {self.problem.name} are no text, of which a corpus is made")
-        check_plain(self.options)
+        capabilities.check(self.options.asked(), capabilities.TRANSLATIONS)
 
     def origin(self) -> dict[str, Any]:
         return {

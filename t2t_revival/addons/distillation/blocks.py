@@ -8,7 +8,6 @@ FOLDER/decoded/00000.outputs       their outputs; a block with this file is comp
 from __future__ import annotations
 
 import abc
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator
 
 BLOCK_LINES = 5000  # several windows of batches that are sorted by length
-NOT_PLAIN = ("return_beams", "write_beam_scores")  # make a line of more than one output
 OnLines = Callable[[int, int], None]  # called with the lines that are done, and their total
 Prepare = Callable[[SplitFiles, int], tuple[Sequence[str], Sequence[str] | None]]
 
@@ -196,17 +194,6 @@ class DecodedBlocks(abc.ABC):
                 checked_json.save(self.folder / "origin.json", {**self.origin(), **counts})
 
 
-def check_plain(options: DecodeHParams) -> None:
-    """Checks that a line has one output and nothing else.
-
-    Raises:
-        T2TError: the options ask for more.
-    """
-    for name in NOT_PLAIN:
-        if getattr(options, name):
-            raise T2TError(f"decode_hparams: {name} is for t2t-decoder; leave it out")
-
-
 def option_values(options: DecodeHParams, models: Sequence[TrainedModel], fingerprint: str) -> dict[str, Any]:
     """The options on which outputs depend, and the translations of a shortlist, by name.
 
@@ -215,9 +202,7 @@ def option_values(options: DecodeHParams, models: Sequence[TrainedModel], finger
         models: one, or those of an ensemble; the first has the shortlist.
         fingerprint: of their vocabulary.
     """
-    values = dataclasses.asdict(options)
-    for name in (*NOT_PLAIN, "batch_size"):
-        del values[name]
+    values = options.of_texts
     if options.has_shortlist:
         values["translations"] = Translations.load(models[0].folder.path, fingerprint).digest
     return values

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from t2t_revival.addons.distillation.blocks import DecodedBlocks, OnLines, check_plain, option_values
+from t2t_revival.addons.distillation.blocks import DecodedBlocks, OnLines, option_values
+from t2t_revival.decoding import capabilities
 from t2t_revival.decoding.notes import OnNote, ignore_note
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.outputs import to_bytes
@@ -65,7 +66,7 @@ class TeacherOutputs(DecodedBlocks):
                 f"problem {problem.name} cannot be distilled: it has {', '.join(methods)}, and only "
                 "problems whose lines are the model's own text can"
             )
-        check_plain(self.options)
+        capabilities.check(self.options.asked(), capabilities.TRANSLATIONS)
 
     def origin(self) -> dict[str, Any]:
         fingerprint = self.data.vocabularies.fingerprint

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Literal
 from t2t_revival.cli.support import tensorflow_setup
 from t2t_revival.cli.support.flags import group
 from t2t_revival.cli.support.messages import say
+from t2t_revival.decoding.capabilities import Place
+from t2t_revival.decoding.engine import EngineConfig
 from t2t_revival.decoding.options import CTRANSLATE2, JAX, DecodeHParams
 from t2t_revival.decoding.trained_models import TrainedModel, load_translator
 from t2t_revival.utils import keras_config
@@ -42,6 +44,11 @@ class Engine:
     def is_jax(self) -> bool:
         """Returns whether JAX decodes, as Keras's backend."""
         return not self.is_ctranslate2 and keras_config.backend() == JAX
+
+    @property
+    def place(self) -> Place:
+        """The engine, as a place of what can be asked for."""
+        return EngineConfig(self.name).place
 
     def load_backend(self, typed: bool = False) -> None:
         """Imports Keras's backend where it is the engine; see `tensorflow_setup.load_backend`."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import combinations, product
 from typing import TYPE_CHECKING, ClassVar
 
 from t2t_revival.cli.support.flags import READ, Flags, Names, flag
 from t2t_revival.cli.support.text_files import STANDARD_STREAM, read_lines, split_at_tab
+from t2t_revival.decoding import capabilities
 from t2t_revival.decoding.options import MARKUP
 from t2t_revival.errors import T2TError
 
@@ -24,12 +24,9 @@ FORMATS = TEXT, JSONL = "text", "jsonl"  # of inputs and of outputs
 class LineFlags(Flags):
     """The flags of a command that translates the lines of a file, or lines that are typed."""
 
-    exclusive: ClassVar[Names] = (
-        *combinations(("split_sentences", "partial_targets", "terminology"), 2),
-        *product(("markup",), ("partial_targets", "terminology")),
-        ("partial_targets", "input_format"),
-    )
+    exclusive: ClassVar[Names] = (("partial_targets", "input_format"),)
     needs: ClassVar[Names] = ((f"input_format={JSONL}", "decode_from_file"),)
+    features: ClassVar[dict[str, str]] = {"partial_targets": "prefixes", "terminology": "constraints"}
     decode_from_file: str = flag(
         "", "Text to translate, a sentence a line, plain or .gz; - is the standard input.", file=READ
     )
@@ -67,6 +64,11 @@ class LineFlags(Flags):
     )
 
     @property
+    def asked(self) -> dict[str, str]:
+        """Features that flags ask for, beside the settings; see `capabilities.check`."""
+        return {feature: f"--{name}" for name, feature in self.features.items() if getattr(self, name)}
+
+    @property
     def reads_json(self) -> bool:
         """Returns whether inputs are JSON lines."""
         return self.input_format == JSONL
@@ -83,10 +85,9 @@ class LineFlags(Flags):
 
     def check_details(self, options: DecodeHParams | None, of_scores: bool = False) -> None:
         """Raises T2TError for details that lines of text do not have; `of_scores`, no alignments either."""
-        names = ["token_scores", "alternatives", *["alignments"] * of_scores]
-        for name in names if options and not self.writes_json else ():
-            if getattr(options, name):
-                raise T2TError(f"decode_hparams: {name} needs --output_format=jsonl")
+        if options and not self.writes_json:
+            place = capabilities.SCORE_LINES if of_scores else capabilities.TEXT_LINES
+            capabilities.check(options.asked(), place)
 
     def read_terminology(self) -> Terminology:
         """Reads the file of `--terminology`; without one, there are no terms."""

@@ -5,8 +5,9 @@ from itertools import pairwise
 import pytest
 
 from t2t_revival.addons.markup.elements import parse
-from t2t_revival.addons.markup.patterns import KINDS, find
+from t2t_revival.addons.markup.patterns import find
 from t2t_revival.addons.markup.plain import take_out
+from t2t_revival.decoding.options import MARKUP
 
 MESSAGES = [  # of software: line, plain text, marks
     ("Hello, {name}!", "Hello,!", ["{name}"]),
@@ -68,7 +69,7 @@ def test_lines(kind, line, text, marks):
     assert [mark.text for mark in plain.marks] == marks
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", MARKUP)
 def test_numbers_only_if_asked(kind):
     plain = take_out("At 10:30 it was -4.5, on 1/2/2020, not x86", kind)
     found = ["10:30", "-4.5", "1/2/2020"] if "numbers" in kind else []
@@ -89,7 +90,7 @@ def test_partners_after_elements_without_text():
 
 def test_no_two_spans_overlap():
     text = "'%s''%s' (%d)(%d) <<b>> {{a}} ${b}} %%%d%%%s\\n\\n\\\\n \"{a}\"{b}\" http://x.org)(mailto:a@b.cc)"
-    for kind in KINDS:
+    for kind in MARKUP:
         spans = find(text, kind)
         assert all(one.end <= other.start for one, other in pairwise(spans))
         assert all(span.start < span.end for span in spans)
