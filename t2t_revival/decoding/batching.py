@@ -102,7 +102,9 @@ def map_batches(
     windows = [window for window in windows_of(lengths, batch_size, ends, sizes) if window.stop > skip]
     batches = [[*make_batches(lengths, batch_size, window)] for window in windows]
     all_tokens = pending_tokens = sum(lengths[windows[0].start :]) if windows else 0
-    computed = _map_parallel(function, chain.from_iterable(batches), num_parallel_batches)
+    computed: Iterator[list[Result]] = map(function, chain.from_iterable(batches))
+    if num_parallel_batches > 1:
+        computed = _map_parallel(function, chain.from_iterable(batches), num_parallel_batches)
     done = skip
     for window, own in zip(windows, batches, strict=True):
         results: dict[int, Result] = {}
@@ -125,9 +127,6 @@ def _map_parallel(
     function: Callable[[list[int]], Result], batches: Iterator[list[int]], num_parallel_batches: int
 ) -> Iterator[Result]:
     """Yields the results of batches in their order; while one is awaited, others are computed."""
-    if num_parallel_batches == 1:
-        yield from map(function, batches)
-        return
     pool = ThreadPoolExecutor(num_parallel_batches)
     try:
         waiting = deque(pool.submit(function, batch) for batch in islice(batches, 2 * num_parallel_batches))

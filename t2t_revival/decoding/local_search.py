@@ -110,7 +110,7 @@ class LocalSearch:
         """Decodes inputs; if some have constraints, the others are decoded with them all, and without any."""
         constrained = self._constrained
         if constrained is None:
-            return self.find_free(indices)
+            return self._candidates(self._find_free(indices))
         found = {}
         if any(index not in constrained for index in indices):
             found = self._find_free(indices)

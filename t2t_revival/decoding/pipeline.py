@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, overload
 from t2t_revival.data.word_alignment import Link
 from t2t_revival.decoding import capabilities
 from t2t_revival.decoding.addons import Constraints, MarkedLines, Outputs, TermCheck, addon
-from t2t_revival.decoding.batching import DecodingProgress, OnProgress, Result, without
+from t2t_revival.decoding.batching import DecodingProgress, OnProgress, Result
 from t2t_revival.decoding.capabilities import Place
 from t2t_revival.decoding.details import Details
 from t2t_revival.decoding.notes import unchecked
@@ -163,9 +163,8 @@ class LineTranslator(ABC):
         self, lines: str | Iterable[str], on_truncation: OnTruncation | None = None
     ) -> str | list[str]:
         """Returns the best output of each line, or of a single string. See `nbest`."""
-        if isinstance(lines, str):
-            return self.translate([lines], on_truncation)[0]
-        return [outputs[0].text for outputs in self.nbest(lines, n=1, on_truncation=on_truncation)]
+        texts = [outputs[0].text for outputs in self.nbest(lines, n=1, on_truncation=on_truncation)]
+        return texts[0] if isinstance(lines, str) else texts
 
     def nbest(
         self,
@@ -264,27 +263,27 @@ class LineTranslator(ABC):
             check = addon("check_terms").of(bound, lines, texts, options.tag)
         decode = LineDecoder(self.open(request, note_cut), request, self.problem, check)
         windows = decode.search.windows(decode, show, set(ends), ends[skip - 1] if skip else 0)
-        return without(skip, self._lines_of(windows, ends, paragraphs, marked))
+        return self._lines_of(windows, skip, ends, paragraphs, marked)
 
     def _lines_of(
         self,
         windows: Iterable[tuple[range, list[list[Translation]]]],
+        skip: int,
         ends: Sequence[int],
         paragraphs: list[Paragraph] | None,
         marked: MarkedLines | None,
-    ) -> Iterator[tuple[range, list[list[Translation]]]]:
-        """Joins the outputs of each line's sentences, and puts its markup back."""
+    ) -> Iterator[list[Translation]]:
+        """Yields the outputs of lines but the first, their sentences joined and their markup put back."""
         for window, outputs in windows:
-            if not (paragraphs or marked):
-                yield window, outputs
-                continue
             first, end = (bisect_right(ends, index) for index in (window.start, window.stop))
-            best = [line[0] for line in outputs]
-            if paragraphs:
-                best = join_all(paragraphs[first:end], best)
-            if marked:
-                best = marked.put_back(range(first, end), best, self.align)
-            yield range(first, end), [[output] for output in best]
+            if paragraphs or marked:
+                best = [texts[0] for texts in outputs]
+                if paragraphs:
+                    best = join_all(paragraphs[first:end], best)
+                if marked:
+                    best = marked.put_back(range(first, end), best, self.align)
+                outputs = [[output] for output in best]
+            yield from outputs[max(skip - first, 0) :]
 
 
 @dataclass(frozen=True)

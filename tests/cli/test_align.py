@@ -5,9 +5,9 @@ import json
 import pytest
 
 from t2t_revival import Translator
-from t2t_revival.addons.server.terms import aligned
 from t2t_revival.cli import align
 from t2t_revival.decoding.alignment_heads import FILE_NAME, AlignmentHeads
+from t2t_revival.decoding.detailer import encode_pairs
 
 SOURCES, TARGETS = ["the dog sees train1 houses", "", "the dog"], ["der Hund sieht", "", "der Hund"]
 
@@ -50,6 +50,10 @@ def test_terms_have_the_links_of_alignments(out):
     assert Translator.load(out).term_detailer is None
     AlignmentHeads(1, (2,), shifted=True).save(out)
     asked = Translator.load(out, decode_hparams="alignments=pharaoh")
-    links = [details.links for details in aligned(Translator.load(out), pairs, "")]
+    translator = Translator.load(out)
+    assert translator.term_detailer
+    links = [
+        details.links for details in translator.term_detailer(encode_pairs(translator.preprocessor(), pairs))
+    ]
     assert [[*one] for one in links] == list(asked.align(pairs))
     assert all(links)
