@@ -4,6 +4,7 @@ import gzip
 import logging
 import re
 import sys
+from types import SimpleNamespace
 
 import pytest
 
@@ -146,7 +147,11 @@ def test_beam_makes_the_same_data(corpus, tmp_path, capsys):
 )
 def test_the_runner_and_its_options_are_named_as_in_tfds(flags, runner, options, monkeypatch, capsys):
     asked = []
-    monkeypatch.setattr(datagen, "_beam", lambda *given: asked.append((*given, logging.root.manager.disable)))
+
+    def make(*given):
+        asked.append((*given, logging.root.manager.disable))
+
+    monkeypatch.setitem(sys.modules, "t2t_revival.data.beam", SimpleNamespace(BeamShardRunner=make))
     monkeypatch.setattr(
         problem_flags.DataFlags, "generate_data", lambda *_: (_ for _ in ()).throw(T2TError("stop"))
     )
