@@ -70,6 +70,7 @@ setup(
         "grpcio>=1.60",
         "importlib_resources>=6.0",  # tensorflow-datasets 4.9.10 imports it without declaring it
         "keras>=3.15,<4",
+        "keras-nlp>=0.32",
         "matplotlib>=3.8",
         "nltk>=3.9",
         "numpy>=1.26",

@@ -10,7 +10,7 @@ from itertools import dropwhile, takewhile
 from tests.support.source_tree import MODULES, Function, Import, import_statements, imported, parsed
 
 HEAVY = {  # slow to import, or optional
-    *("tensorflow", "tensorflow_datasets", "tensorflow_serving", "tensorflow_text", "keras"),
+    *("tensorflow", "tensorflow_datasets", "tensorflow_serving", "tensorflow_text", "keras", "keras_nlp"),
     *(
         "apache_beam",
         "ctranslate2",

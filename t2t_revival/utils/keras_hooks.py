@@ -84,3 +84,11 @@ def release(variables: Iterable[keras.Variable]) -> None:
     """Frees the memory of variables that are not used again."""
     for variable in variables:
         variable._value = None
+
+
+def name_vocabulary(tokenizer: Any, name: str) -> None:
+    """Names the vocabulary of a SentencePiece tokeniser of keras_nlp in SavedModels.
+
+    Without a name, TensorFlow loads a SavedModel with two tokenisers as if both had one vocabulary.
+    """
+    tokenizer._sentence_piece._model_resource._name = name

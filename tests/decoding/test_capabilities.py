@@ -97,7 +97,7 @@ def test_pairs_are_refused_or_made(first):
         assert {*said.split(" cannot be combined with ")} in (expected or [{""}])
 
 
-@pytest.mark.parametrize("feature", NEEDS)
+@pytest.mark.parametrize("feature", sorted(NEEDS))
 def test_what_has_no_effect_alone(feature):
     with pytest.raises(T2TError, match=f"{feature}=.* has no effect without {NEEDS[feature]}"):
         DecodeHParams(**{feature: SETTINGS[feature]})

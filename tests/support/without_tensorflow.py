@@ -3,7 +3,7 @@
 import sys
 from typing import Any
 
-BLOCKED = ("tensorflow", "tensorflow_text", "tensorflow_datasets")
+BLOCKED = ("tensorflow", "tensorflow_text", "tensorflow_datasets", "keras_nlp", "keras_hub")
 
 
 class _Blocker:
