@@ -33,7 +33,7 @@ class FakeTranslator:
     ) -> None:
         self.problem = registry.problem("translate_ende")
         self.vocabulary = self.problem.open(data_dir).vocabularies.inputs
-        self.options, self.num_columns = DecodeHParams(beam_size=3), 1
+        self.options, self.num_columns, self.max_length = DecodeHParams(beam_size=3), 1, 40
         self.checkpoint, self.model = checkpoint, SimpleNamespace(count_params=lambda: 1_000_000)
         self._stop_after, self._translate = stop_after, translate
         self.decoded: list[str] = []

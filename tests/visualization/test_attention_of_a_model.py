@@ -102,7 +102,7 @@ def test_a_decoder_without_self_attention(translator) -> None:
 
 
 def test_targets_and_outputs_that_are_too_long(translator, monkeypatch) -> None:
-    monkeypatch.setattr(translator, "max_length", 1000)
+    monkeypatch.setattr(translator, "_max_length", 1000)
     with pytest.raises(T2TError, match=f"the target has {MAX_TOKENS + 1} tokens, the limit is {MAX_TOKENS}"):
         compute_attention(translator, "dog", tokens(MAX_TOKENS))
     longest = compute_attention(translator, "dog", tokens(MAX_TOKENS - 1)).kinds[1]
