@@ -97,7 +97,9 @@ def _query_server(flags: QueryFlags) -> None:
     flags.check_details(options)
 
     def load() -> ServedTranslator:
-        return ServedTranslator(_model(flags), options, problem, flags.batch_size, as_exported)
+        return ServedTranslator(
+            _model(flags), options, problem, flags.batch_size, as_exported, name=flags.servable_name
+        )
 
     draw = drawing(problem) if flags.pretty else None
     if not flags.is_of_file:

@@ -56,6 +56,7 @@ class ServedTranslator(LineTranslator):
         as_exported: whether the search has the settings of the export, where a line has neither constraints
             nor a forced beginning.
         describe: returns what a model tells of itself.
+        name: of the model at its server, on which outputs depend.
 
     Example:
         translator = ServedTranslator(connect("localhost:8500", "translate_ende"))
@@ -70,9 +71,10 @@ class ServedTranslator(LineTranslator):
         batch_size: int = BATCH_SIZE,
         as_exported: bool = True,
         describe: Callable[[Model], Description] = Description.of,
+        name: str = "",
     ) -> None:
         self.model, self.problem, self.batch_size, self.as_exported = model, problem, batch_size, as_exported
-        self.options, self._describe = options or DecodeHParams(), describe
+        self.options, self._describe, self._name = options or DecodeHParams(), describe, name
         self.places = [capabilities.PARSER] if problem and problem.separates_words else []
         self.width = 1  # outputs of a line in the latest response
 
@@ -128,7 +130,7 @@ class ServedTranslator(LineTranslator):
     def origin(self, has_terms: bool = False) -> dict[str, Any]:
         """Returns everything that outputs depend on, but for lines and the model that a server has then."""
         return {
-            "model": self.model.where,
+            "model": [self.model.where, self._name],
             "problem": self.problem and self.problem.name,
             "as exported": self.as_exported,
             "lines of a request": self.batch_size,
