@@ -103,6 +103,38 @@ class QueuedModel:
             self._answer.cancel()
 
 
+class UnansweredCallError(Exception):
+    """A call of an `AnsweredModel` that has no answer yet."""
+
+    def __init__(self, signature: str, inputs: Inputs) -> None:
+        super().__init__(signature)
+        self.signature, self.inputs = signature, inputs
+
+
+class AnsweredModel:
+    """A model whose calls have been answered before.
+
+    Args:
+        where: see `Model`.
+
+    Attributes:
+        answers: of the calls, in their order.
+    """
+
+    def __init__(self, where: str) -> None:
+        self.where = where
+        self.answers: list[Columns] = []
+        self._calls = 0
+
+    def predict(self, signature: str, inputs: Inputs) -> Mapping[str, Any]:
+        """Returns the answer of a call; raises `UnansweredCallError` where it has none."""
+        if self._calls == len(self.answers):
+            self._calls = 0
+            raise UnansweredCallError(signature, inputs)
+        self._calls += 1
+        return self.answers[self._calls - 1]
+
+
 class Service:
     """Work of the routes of the application.
 
@@ -261,10 +293,47 @@ class Service:
     async def _translate_lines(
         self, served: ServedModel, model: LoadedModel, asked: TranslateRequest, lines: Sequence[str]
     ) -> list[Translation]:
-        """Translates lines in a thread, which waits while the queue has them."""
-        loop = asyncio.get_running_loop()
-        queued = QueuedModel(model.where, partial(self._translate, served.name, model), loop)
-        translator = ServedTranslator(
+        """Translates lines: a few plain ones in the event loop, others in a thread."""
+        limit = self.batcher.limits.max_queue
+        if self._lines + len(lines) > limit:
+            raise QueueFullError(f"the queue has {self._lines:,} of {limit:,} lines: try again later")
+        self._lines += len(lines)
+        try:
+            of_text = served.problem is None or served.problem.targets_are_text
+            if of_text and asked.is_plain and len(lines) <= STREAM_LINES:
+                return await self._translate_few(served, model, asked, lines)
+            loop = asyncio.get_running_loop()
+            queued = QueuedModel(model.where, partial(self._translate, served.name, model), loop)
+            translator = self._translator(served, model, asked, queued)
+            try:
+                return await loop.run_in_executor(self._translating, asked.translate, translator, lines)
+            finally:
+                queued.abandon()
+        finally:
+            self._lines -= len(lines)
+
+    async def _translate_few(
+        self, served: ServedModel, model: LoadedModel, asked: TranslateRequest, lines: Sequence[str]
+    ) -> list[Translation]:
+        """Translates lines without a thread, which costs a fifth of the throughput of 64 clients.
+
+        The translator runs as far as it has answers of the model. One that it lacks is awaited, and then it
+        runs again: plain lines have one call.
+        """
+        answered = AnsweredModel(model.where)
+        while True:
+            try:
+                return asked.translate(self._translator(served, model, asked, answered), lines)
+            except UnansweredCallError as call:
+                answered.answers.append(
+                    await self._translate(served.name, model, call.signature, call.inputs)
+                )
+
+    def _translator(
+        self, served: ServedModel, model: LoadedModel, asked: TranslateRequest, queued: Model
+    ) -> ServedTranslator:
+        """Returns what translates the lines of a request, by a model whose calls wait in the queue."""
+        return ServedTranslator(
             queued,
             asked.options.decode_hparams(self.limits.max_beam_size) if asked.options else None,
             served.problem,
@@ -272,15 +341,6 @@ class Service:
             as_exported=asked.options is None,
             describe=partial(self._described, model),
         )
-        limit = self.batcher.limits.max_queue
-        if self._lines + len(lines) > limit:
-            raise QueueFullError(f"the queue has {self._lines:,} of {limit:,} lines: try again later")
-        self._lines += len(lines)
-        try:
-            return await loop.run_in_executor(self._translating, asked.translate, translator, lines)
-        finally:
-            self._lines -= len(lines)
-            queued.abandon()
 
     def _described(self, model: LoadedModel, queued: Model) -> Description:
         """Returns what a model tells of itself; it is asked once."""

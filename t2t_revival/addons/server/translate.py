@@ -124,6 +124,14 @@ class TranslateRequest(RequestBody):
         """The texts."""
         return [self.text] if isinstance(self.text, str) else self.text
 
+    @property
+    def is_plain(self) -> bool:
+        """True if each text is translated by one call of the model, and little else."""
+        options = self.options
+        return options is None or not (
+            options.signatures.keys() - {WITH_SAMPLING, WITH_PREFIXES} or options.mbr
+        )
+
     def check(self, definitions: Mapping[str, SignatureDef]) -> None:
         """Checks that a model has the signatures that the options need.
 
