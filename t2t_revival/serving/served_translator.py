@@ -44,6 +44,8 @@ SEARCH = (  # settings of a search; without any of them, an export's own hold
     *("sampling_method", "sampling_temp", "sampling_keep_top_k", "random_seed"),
 )
 
+USUAL = DecodeHParams()
+
 
 class ServedTranslator(LineTranslator):
     """An exported model, wherever it runs: translates lines, one output line for each.
@@ -74,7 +76,7 @@ class ServedTranslator(LineTranslator):
         name: str = "",
     ) -> None:
         self.model, self.problem, self.batch_size, self.as_exported = model, problem, batch_size, as_exported
-        self.options, self._describe, self._name = options or DecodeHParams(), describe, name
+        self.options, self._describe, self._name = options or USUAL, describe, name
         self.places = [capabilities.PARSER] if problem and problem.separates_words else []
         self.width = 1  # outputs of a line in the latest response
 

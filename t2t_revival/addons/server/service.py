@@ -321,9 +321,10 @@ class Service:
         runs again: plain lines have one call.
         """
         answered = AnsweredModel(model.where)
+        translator = self._translator(served, model, asked, answered)
         while True:
             try:
-                return asked.translate(self._translator(served, model, asked, answered), lines)
+                return asked.translate(translator, lines)
             except UnansweredCallError as call:
                 answered.answers.append(
                     await self._translate(served.name, model, call.signature, call.inputs)
