@@ -23,7 +23,7 @@ LIMITS = {
     "lines of the package": 43_149,
     "lines of the core": 33_618,  # all but addons/ and reproduction/
     "lines of code": 24_267,  # no docstring, blank, comment, import
-    "lines of tests": 37_895,
+    "lines of tests": 37_901,
     LONGEST: 500,
     "files": 280,
     "private functions called once": 473,

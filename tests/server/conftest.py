@@ -90,7 +90,13 @@ class CapitalLetters:
         counts = inputs.get("n", [1] * len(inputs["inputs"]))
         outputs, scores = [], []
         for line, count in zip(inputs["inputs"], counts, strict=True):
-            outputs.append([line.upper().encode(), *[b"?"] * (count - 1), *[b""] * (max(counts) - count)])
+            outputs.append(
+                [
+                    re.sub(r"^<\S+> ", "", line).upper().encode(),
+                    *[b"?"] * (count - 1),
+                    *[b""] * (max(counts) - count),
+                ]
+            )
             scores.append([-0.1 * (n + 1) for n in range(count)] + [NO_OUTPUT] * (max(counts) - count))
         return {"outputs": outputs, "scores": scores, "truncated": [False] * len(outputs)}
 

@@ -31,10 +31,10 @@ def test_a_tag_is_sent(page, server):
     page.select_option("#model", "tagged")
     page.wait_for_selector("#tags:not([hidden])")
     type_text(page, "a")
-    assert server.tagged.called[1]["tag"] == "<2de>"
+    assert server.tagged.batches[-1] == ["<2de> a"]
     page.select_option("#tag", "<2fr>")
     type_text(page, "b")
-    assert server.tagged.called[1]["tag"] == "<2fr>"
+    assert server.tagged.batches[-1] == ["<2fr> b"]
 
 
 def test_a_file_keeps_the_model_it_began_with(page, server, tmp_path):
