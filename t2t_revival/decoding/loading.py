@@ -76,7 +76,7 @@ def load(
     if choice and config.name == CTRANSLATE2:
         with native_log.quiet():
             keras_config.import_keras()
-        aligning = replace(options, alignments=PHARAOH, markup="")
+        aligning = replace(options, alignments=PHARAOH, markup="", split_sentences=False)
         on_keras = load(folder, checkpoint, aligning, EngineConfig(), on_damaged, on_note, data_dir, choose)
         heads, choice = on_keras.heads, None
     if config.name == TENSORFLOW:
