@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
 
-import numpy as np
-
 from t2t_revival.checkpoints.directory import Checkpoint, restore_weights
 from t2t_revival.decoding import capabilities
 from t2t_revival.decoding.capabilities import Place
@@ -69,6 +67,8 @@ def max_output_length(source: int, prefix: int, extra_length: int, max_length_ra
         extra_length: see `DecodeHParams`.
         max_length_ratio: see `DecodeHParams`.
     """
+    import numpy as np
+
     longest = max(source, 1 + prefix) + extra_length
     if not max_length_ratio:
         return longest

@@ -6,8 +6,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from t2t_revival import registry
 from t2t_revival.data.mixture import tagged
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
@@ -17,6 +15,8 @@ from t2t_revival.problems.problem import Problem
 from t2t_revival.utils.blank import is_blank
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from t2t_revival.data.vocabulary import TextEncoder, Vocabularies
 
 LINE_ENDS = str.maketrans("\n\r", "  ")
@@ -179,6 +179,8 @@ def check_unicode(texts: Sequence[str], first_line: int) -> None:
 
 def pad(rows: Sequence[Sequence[int]]) -> np.ndarray:
     """Returns rows of ids as one array, int32 [rows, longest]."""
+    import numpy as np
+
     table = np.full((len(rows), max(map(len, rows))), PAD, np.int32)
     for row, ids in zip(table, rows, strict=True):
         row[: len(ids)] = ids

@@ -10,7 +10,8 @@ import numpy as np
 from t2t_revival.data.mixture import tagged
 from t2t_revival.data.vocabulary.spans import TokenSpans, words_of_text
 from t2t_revival.decoding.alignment_heads import LinkRule
-from t2t_revival.decoding.details import EOS_NAME, Details, SourceAttention, TokenScores, make_details
+from t2t_revival.decoding.detailer import SourceAttention, TokenScores, make_details
+from t2t_revival.decoding.details import EOS_NAME, Details
 from t2t_revival.decoding.paragraphs import leading_tags
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.client import Model, text_of

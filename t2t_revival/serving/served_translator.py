@@ -24,7 +24,6 @@ from t2t_revival.errors import T2TError
 from t2t_revival.hparams.hparams import parse_overrides
 from t2t_revival.serving.client import BATCH_SIZE, Model, outputs_of
 from t2t_revival.serving.description import Description
-from t2t_revival.serving.details import query_details
 from t2t_revival.serving.signatures import (
     DEFAULT,
     NO_OUTPUT,
@@ -124,6 +123,8 @@ class ServedTranslator(LineTranslator):
         Raises:
             T2TError: the model was exported without alignment heads.
         """
+        from t2t_revival.serving.details import query_details
+
         for start in range(0, len(pairs), self.batch_size):
             some = pairs[start : start + self.batch_size]
             for details in query_details(self.model, some, aligns=True, tag=self.options.tag):
@@ -230,6 +231,8 @@ class ServedSearch:
         self, outputs: Sequence[tuple[int, str, Sequence[int]]], for_terms: bool
     ) -> Sequence[Details]:
         """Returns details of outputs, by one request; of the tokens that the vocabulary splits them into."""
+        from t2t_revival.serving.details import query_details
+
         options, texts = self._request.options, self._request.texts
         tag = symbol(options.tag)
         pairs = [(texts[index].removeprefix(tag), text) for index, text, _ in outputs]

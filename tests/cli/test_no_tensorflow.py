@@ -30,12 +30,12 @@ RUN = "--problem=translate_ende --hparams_set=tiny"
             0,
             f"{TENSORFLOW},datasets",
         ),
-        ("t2t-trainer --model=x --problem=image_mnist", 2, TENSORFLOW),
+        ("t2t-trainer --model=x --problem=image_mnist", 2, f"{TENSORFLOW},numpy"),
         (f"t2t-trainer {RUN} --data_dir=data --output_dir=out --train_steps=3", 1, TENSORFLOW),
         (
             "t2t-query-server --server={} --servable_name=echo --inputs_once=a",
             0,
-            "tensorflow,keras,grpc",
+            "tensorflow,keras,numpy,grpc",
         ),
     ],
 )
