@@ -35,7 +35,8 @@ class Truncation:
 
     def __str__(self) -> str:
         if not self.tokens:
-            return f"line {self.number}: longer than the model's inputs: the end is not translated"
+            hint = "--split_sentences translates each sentence for itself"
+            return f"line {self.number}: longer than the model's inputs: the end is not translated; {hint}"
         cut = f"truncated to the first {self.kept} (hparams: max_length)"
         return f"line {self.number}: {self.tokens} tokens, {cut}"
 

@@ -167,7 +167,7 @@ class ServedSearch:
         options = replace(self._request.options, max_length_ratio=description.max_length_ratio, tag="")
         first = self._request.first_number
         preprocessor = Preprocessor(description.vocabularies, None, options, description.max_length, first)
-        self._ids = preprocessor.sources(self._request.texts, lambda cut: self._cut.add(cut.number - first))
+        self._ids = preprocessor.sources(self._request.texts, self._note)
         return replace(self._request, options=options)
 
     def _note(self, truncation: Truncation) -> None:
