@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager
@@ -160,6 +161,7 @@ class Service:
         self._inspecting, self._inspections = ThreadPoolExecutor(1, "inspect"), 0
         self._loading = ThreadPoolExecutor(1, "load")
         self._translating, self._lines = ThreadPoolExecutor(THREADS, "request"), 0
+        self._requests: Counter[LoadedModel] = Counter()  # for texts, which may call a model again
 
     @asynccontextmanager
     async def lifespan(self, _: FastAPI) -> AsyncIterator[None]:
@@ -200,7 +202,7 @@ class Service:
         return None
 
     def _is_used(self, model: LoadedModel) -> bool:
-        return self.batcher.requests(model) > 0
+        return self.batcher.requests(model) > 0 or self._requests[model] > 0
 
     def find(self, name: str | None) -> ServedModel:
         """Returns a model, the only one without a name; raises RequestError if there is none of this name."""
@@ -298,6 +300,7 @@ class Service:
         if self._lines + len(lines) > limit:
             raise QueueFullError(f"the queue has {self._lines:,} of {limit:,} lines: try again later")
         self._lines += len(lines)
+        self._requests[model] += 1
         try:
             of_text = served.problem is None or served.problem.targets_are_text
             if of_text and asked.is_plain and len(lines) <= STREAM_LINES:
@@ -311,6 +314,8 @@ class Service:
                 queued.abandon()
         finally:
             self._lines -= len(lines)
+            self._requests[model] -= 1
+            self._requests += Counter()  # drops models without requests
 
     async def _translate_few(
         self, served: ServedModel, model: LoadedModel, asked: TranslateRequest, lines: Sequence[str]
