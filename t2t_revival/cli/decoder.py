@@ -193,8 +193,7 @@ def _outputs(flags: DecoderFlags, shard: Shard) -> dict[str, str | Path]:
 
 def _options(flags: DecoderFlags, folder: ModelFolder) -> DecodeHParams:
     """Returns the settings, and checks them before anything large is loaded."""
-    given = {name: getattr(flags, name) for name in ("split_sentences", "markup") if flags.has(name)}
-    options = replace(decode_options(flags.decode_hparams, folder.run), **given)
+    options = replace(decode_options(flags.decode_hparams, folder.run), **flags.settings)
     places = flags.engine.place, *capabilities.places_of(folder.hparams)
     capabilities.check(options.asked() | flags.asked, *places)
     flags.check_details(options, bool(flags.score_file))

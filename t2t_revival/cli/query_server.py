@@ -14,7 +14,7 @@ t2t-decoder, as are --partial_targets and --markup; exports of text have the sig
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from t2t_revival.cli.support import tensorflow_setup
@@ -87,12 +87,8 @@ class QueryFlags(ProblemFlags, LineFlags):
 def _query_server(flags: QueryFlags) -> None:
     _check_flags(flags)
     problem = flags.problem_of(flags.problem) if flags.problem else None
-    settings = [
-        *filter(None, [flags.decode_hparams]),
-        *["split_sentences=True"] * flags.split_sentences,
-        *[f"markup={flags.markup}"] * bool(flags.markup),
-    ]
-    options, as_exported = parse_options(",".join(settings), problem)
+    options, as_exported = parse_options(flags.decode_hparams or "", problem)
+    options = replace(options, **flags.settings)
     capabilities.check(options.asked() | flags.asked)
     flags.check_details(options)
 

@@ -283,7 +283,7 @@ class Service:
             number, model = await self._loaded(request, served)
             lines = asked.lines
             asked.check(model.signature_defs)
-            self.limits.check(asked.columns(self.limits.max_beam_size), asked.stream)
+            self.limits.check(asked.columns(), asked.stream)
             translate = partial(self._translate_lines, served, model, asked)
             if asked.stream:
                 return StreamingResponse(

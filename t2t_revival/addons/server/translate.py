@@ -146,14 +146,14 @@ class TranslateRequest(RequestBody):
         if self.options.tag and "tag" not in definitions[WITH_OPTIONS].inputs:
             raise RequestError("this model has no tags: leave tag out")
 
-    def columns(self, max_candidates: int) -> dict[str, list[Any]]:
+    def columns(self) -> dict[str, list[Any]]:
         """Returns the texts, and the options that a server bounds."""
         columns: dict[str, list[Any]] = {"inputs": self.lines}
-        if self.options:
-            options = self.options.decode_hparams(max_candidates)
-            columns |= {"n": [self.options.n], "extra_length": [options.extra_length]}
-            columns |= {"beam_size": [] if options.samples else [options.beam_size]}
-            columns |= {"candidates": [options.candidates] if options.mbr else []}
+        if options := self.options:
+            is_search = options.sampling_method == "argmax"
+            columns |= {"n": [options.n], "extra_length": [options.extra_length]}
+            columns |= {"beam_size": [options.beam_size] * is_search}
+            columns |= {"candidates": [options.candidates] if options.candidates else []}
         return columns
 
     def translate(self, translator: ServedTranslator, lines: Sequence[str]) -> list[Translation]:
@@ -165,7 +165,7 @@ class TranslateRequest(RequestBody):
             self.options.n,
             on_truncation=lambda _: None,
             prefixes=[self.options.prefix if not is_blank(text) else "" for text in lines],
-            constraints=self.options.constraints_of(lines),
+            constraints=self.options.constraints_of(lines) if self.options.has_phrases else None,
         )
         return [Translation.of(outputs, self.options.n > 1) for outputs in results]
 

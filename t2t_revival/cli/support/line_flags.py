@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from t2t_revival.cli.support.flags import READ, Flags, Names, flag
 from t2t_revival.cli.support.text_files import STANDARD_STREAM, read_lines, split_at_tab
@@ -62,6 +62,11 @@ class LineFlags(Flags):
         "--decode_hparams asks for, by alignments, token_scores and alternatives.",
         choices=FORMATS,
     )
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Settings of decoding that have a flag of their own, if it was given."""
+        return {name: getattr(self, name) for name in ("split_sentences", "markup") if self.has(name)}
 
     @property
     def asked(self) -> dict[str, str]:
