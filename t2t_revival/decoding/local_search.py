@@ -9,15 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from t2t_revival.data.mixture import symbol
-from t2t_revival.data.vocabulary.sentencepiece import EOS, until_eos
 from t2t_revival.decoding.addons import Attempt, ConstrainedSearch, Constraints, Found, addon
 from t2t_revival.decoding.batching import OnProgress, Result
 from t2t_revival.decoding.detailer import Detailer, Hypothesis
 from t2t_revival.decoding.details import Details
 from t2t_revival.decoding.engine import ALL, Draws, Engine, Inputs, SearchSettings
-from t2t_revival.decoding.outputs import MISSING, Candidate
-from t2t_revival.decoding.pipeline import Candidates, Request
-from t2t_revival.decoding.preprocessor import LINE_ENDS, OnTruncation, Preprocessor, Truncation, pad
+from t2t_revival.decoding.pipeline import Candidates, Request, as_candidates
+from t2t_revival.decoding.preprocessor import OnTruncation, Preprocessor, Truncation, pad
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary.text_encoder import TextEncoder
@@ -162,18 +160,12 @@ class LocalSearch:
         return dict(zip(indices, zip(ids, scores, strict=True), strict=True))
 
     def _candidates(self, found: Mapping[int, Found]) -> Candidates:
-        """Returns the outputs of each input as text; of NaN in the weights, an empty one that is missing."""
+        """Returns the outputs of each input as text."""
         decoded = [Decoded(self._ids[index], *hypotheses) for index, hypotheses in found.items()]
         if self._model.coverage:
             decoded = self._model.coverage(decoded)
-        decode = self._model.vocabulary.decode
         return {
-            index: [
-                Candidate(decode(ids).translate(LINE_ENDS), score, trimmed(ids), index in self._cut)
-                for ids, score in zip(each.ids, each.scores, strict=True)
-                if score > MISSING
-            ]
-            or [Candidate("", MISSING, truncated=index in self._cut)]
+            index: as_candidates((each.ids, each.scores), self._model.vocabulary, index in self._cut)
             for index, each in zip(found, decoded, strict=True)
         }
 
@@ -194,8 +186,3 @@ def draws_of_lines(
     """
     uniforms = [np.random.default_rng((seed, line)).random((positions, n), np.float32) for line in lines]
     return Draws(np.stack(uniforms), np.float32(temperature), np.int32(keep_top_k))
-
-
-def trimmed(ids: list[int]) -> list[int]:
-    """Returns ids up to their end, EOS included; of an output that was cut, without padding."""
-    return ids[: ids.index(EOS) + 1] if EOS in ids else until_eos(ids)

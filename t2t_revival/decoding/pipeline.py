@@ -11,9 +11,10 @@ from itertools import accumulate, chain
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
+from t2t_revival.data.vocabulary.sentencepiece import EOS, until_eos
 from t2t_revival.data.word_alignment import Link
 from t2t_revival.decoding import capabilities
-from t2t_revival.decoding.addons import Constraints, MarkedLines, Outputs, TermCheck, addon
+from t2t_revival.decoding.addons import Constraints, Found, MarkedLines, Outputs, TermCheck, addon
 from t2t_revival.decoding.batching import DecodingProgress, OnProgress, Result
 from t2t_revival.decoding.capabilities import Place
 from t2t_revival.decoding.details import Details
@@ -34,7 +35,7 @@ from t2t_revival.utils.blank import is_blank
 from t2t_revival.utils.texts import shown, texts_of
 
 if TYPE_CHECKING:
-    from t2t_revival.data.vocabulary import Vocabularies
+    from t2t_revival.data.vocabulary import TextEncoder, Vocabularies
     from t2t_revival.problems.problem import Problem
 
 Candidates = Mapping[int, Sequence[Candidate]]  # of inputs, by index; best first, at least one
@@ -363,6 +364,20 @@ class LineDecoder:
             )
             for output in outputs
         ]
+
+
+def as_candidates(found: Found, vocabulary: TextEncoder, is_cut: bool) -> list[Candidate]:
+    """Returns the outputs of an input as text; of NaN in the weights, an empty one that is missing."""
+    return [
+        Candidate(vocabulary.decode(ids).translate(LINE_ENDS), score, trimmed(ids), is_cut)
+        for ids, score in zip(*found, strict=True)
+        if score > MISSING
+    ] or [Candidate("", MISSING, truncated=is_cut)]
+
+
+def trimmed(ids: list[int]) -> list[int]:
+    """Returns ids up to their end, EOS included; of an output that was cut, without padding."""
+    return ids[: ids.index(EOS) + 1] if EOS in ids else until_eos(ids)
 
 
 def warn_of_truncation(truncation: Truncation) -> None:

@@ -17,8 +17,8 @@ from t2t_revival.decoding.details import Details
 from t2t_revival.decoding.hypothesis_scores import TERMS
 from t2t_revival.decoding.notes import OF_EXPORT
 from t2t_revival.decoding.options import MAX_CANDIDATES, DecodeHParams
-from t2t_revival.decoding.outputs import MISSING, Candidate
-from t2t_revival.decoding.pipeline import Candidates, LineTranslator, Request
+from t2t_revival.decoding.outputs import MISSING
+from t2t_revival.decoding.pipeline import Candidates, LineTranslator, Request, as_candidates
 from t2t_revival.decoding.preprocessor import LINE_ENDS, OnTruncation, Preprocessor, Truncation
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams.hparams import parse_overrides
@@ -253,16 +253,8 @@ class ServedSearch:
 
     def _bound(self, found: Mapping[int, Found]) -> Candidates:
         """Returns the outputs that searches with constraints have found, as text."""
-        decode = self._translator.vocabularies.targets.decode
-        return {
-            index: [
-                Candidate(decode(ids).translate(LINE_ENDS), score, truncated=index in self._cut)
-                for ids, score in zip(rows, scores, strict=True)
-                if score > MISSING
-            ]
-            or [Candidate("", MISSING)]
-            for index, (rows, scores) in found.items()
-        }
+        vocabulary = self._translator.vocabularies.targets
+        return {index: as_candidates(each, vocabulary, index in self._cut) for index, each in found.items()}
 
 
 def parse_options(text: str, problem: Problem | None) -> tuple[DecodeHParams, bool]:
