@@ -24,13 +24,7 @@ from t2t_revival.cli.support.line_flags import LineFlags
 from t2t_revival.cli.support.messages import ProgressBar, say
 from t2t_revival.cli.support.problem_flags import ProblemFlags
 from t2t_revival.cli.support.run_flags import DECODE_HPARAMS
-from t2t_revival.cli.support.text_files import (
-    drawing,
-    name_of,
-    output_path,
-    output_to,
-    read_lines,
-)
+from t2t_revival.cli.support.text_files import drawing, name_of, output_path, output_to, read_lines
 from t2t_revival.cli.support.typed_lines import translate_typed
 from t2t_revival.decoding import capabilities
 from t2t_revival.decoding.resumable import translate_lines

@@ -28,10 +28,11 @@ from t2t_revival.data import corpus_generation
 from t2t_revival.data.base_source import DEV, SPLITS, TRAIN, Row
 from t2t_revival.data.cleaning import passes_rules
 from t2t_revival.data.config import DataSpec, Metadata, SplitCounts, metadata_path, unfinished_dir
-from t2t_revival.data.mixture import SUFFIXES, Corpus, CorpusRows, Mixture, symbol
+from t2t_revival.data.mixture import SUFFIXES, Corpus, CorpusRows, Mixture
 from t2t_revival.data.vocabulary import TextEncoder, copy_name, open_vocabulary
 from t2t_revival.data.vocabulary.extension import extend, no_symbols
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary, VocabularyTooLargeError, as_piece
+from t2t_revival.data.vocabulary.text_encoder import symbol
 from t2t_revival.data.workers import ShardRunner, make_shards
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.files import atomic_write, check_file_name, is_file_name

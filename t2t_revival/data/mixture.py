@@ -1,7 +1,6 @@
 """`Mixture`: several corpora of a problem and their weights, as `--data_source` or a YAML file lists them.
 
-`CorpusRows` are the pairs of a corpus. Tags are texts such as <2de> before a source, which tell a model the
-target's language or a corpus's kind.
+`CorpusRows` are the pairs of a corpus.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import math
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import compress, islice
 from pathlib import Path
@@ -19,10 +18,10 @@ from typing import Any
 
 from t2t_revival.data.base_source import TRAIN, Row, Source
 from t2t_revival.data.cleaning import KEPT, rule_numbers
+from t2t_revival.data.vocabulary.text_encoder import tagged
 from t2t_revival.data.word_alignment import format_pharaoh, parse_pharaoh
 from t2t_revival.errors import T2TError
 from t2t_revival.utils import checked_yaml
-from t2t_revival.utils.blank import is_blank
 from t2t_revival.utils.checked_yaml import check_keys
 
 SUFFIXES = (".yaml", ".yml")
@@ -33,23 +32,6 @@ REVERSE = "_rev"  # ends the name of a corpus in the other direction
 LIBRARIES = ("tfds:", "hf:")
 NAMED = ("wmt14", "sample")  # sources; all others but the libraries' are folders
 FORM = '"NAME=SOURCE:WEIGHT,NAME=SOURCE:WEIGHT"'
-
-
-def symbol(tag: str) -> str:
-    """Returns what stands before a source and is one piece of the vocabulary: the tag and a space."""
-    return f"{tag} " if tag else ""
-
-
-def tagged(texts: Sequence[str], tag: str) -> list[str]:
-    """Returns texts with a tag before those that are not blank and do not have it."""
-    prefix = symbol(tag)
-    return [text if is_blank(text) or text.startswith(prefix) else prefix + text for text in texts]
-
-
-def leading_tag(line: str, tags: Sequence[str]) -> str:
-    """Returns the tag that a line begins with and its space; "" where it is none of some tags."""
-    first, space, _ = line.partition(" ")
-    return first + space if space and first in tags else ""
 
 
 @dataclass(frozen=True)

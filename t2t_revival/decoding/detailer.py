@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from t2t_revival.data.mixture import symbol
 from t2t_revival.data.vocabulary.sentencepiece import EOS
 from t2t_revival.data.vocabulary.spans import Span, TokenSpans, Words, split_words, token_spans, words_of_text
+from t2t_revival.data.vocabulary.text_encoder import symbol
 from t2t_revival.data.word_alignment import Link
 from t2t_revival.decoding.alignment_heads import LinkRule
 from t2t_revival.decoding.batching import POSITIONS, make_batches

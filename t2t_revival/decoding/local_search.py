@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from t2t_revival.data.mixture import symbol
+from t2t_revival.data.vocabulary.text_encoder import symbol
 from t2t_revival.decoding.addons import Attempt, ConstrainedSearch, Constraints, Found, addon
 from t2t_revival.decoding.batching import OnProgress, Result
 from t2t_revival.decoding.detailer import Detailer, Hypothesis
@@ -80,6 +80,7 @@ class LocalSearch:
         term_detailer: Detailer | None,
     ) -> None:
         self._model, self._request, self._term_detailer = model, request, term_detailer
+        self._n = request.options.candidates_of(request.n)  # outputs to find, or to choose from
         self._cut: set[int] = set()
 
         def note(truncation: Truncation) -> None:
@@ -138,7 +139,7 @@ class LocalSearch:
         )
 
     def _find_free(self, indices: Sequence[int]) -> dict[int, Found]:
-        options, n = self._request.options, self._request.num_candidates
+        options, n = self._request.options, self._n
         rows = pad([self._ids[index] for index in indices])
         prefix_rows: Any = pad([self._prefixes[index] for index in indices]) if self._prefixes else ()
         draws: Any = ()
@@ -152,7 +153,7 @@ class LocalSearch:
         return self._search(indices, Inputs(rows, settings, prefix_rows, draws))
 
     def _find_bound(self, attempt: Attempt) -> dict[int, Found]:
-        settings = SearchSettings.of(self._request.options, self._request.num_candidates)
+        settings = SearchSettings.of(self._request.options, self._n)
         return self._search(attempt.indices, Inputs(pad(attempt.ids), settings, tables=attempt.tables))
 
     def _search(self, indices: Iterable[int], inputs: Inputs) -> dict[int, Found]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from t2t_revival.data.mixture import leading_tag
+from t2t_revival.data.vocabulary.text_encoder import leading_tag
 from t2t_revival.decoding.outputs import Translation
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.blank import is_blank

@@ -61,11 +61,6 @@ class Request:
     prefixes: Sequence[str] | None
     constraints: Mapping[int, Constraints]
 
-    @property
-    def num_candidates(self) -> int:
-        """Number of outputs to find of each input: those that are wanted, or more to choose from."""
-        return self.options.candidates_of(self.n)
-
 
 class Search(Protocol):
     """The decoding of a request."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from t2t_revival import registry
-from t2t_revival.data.mixture import tagged
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
+from t2t_revival.data.vocabulary.text_encoder import tagged
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import LineError, T2TError
 from t2t_revival.problems.problem import Problem

@@ -13,9 +13,9 @@ import numpy as np
 
 from t2t_revival.checkpoints.directory import Checkpoint, OnDamaged
 from t2t_revival.checkpoints.selection import NAMES
-from t2t_revival.data.mixture import symbol
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.sentencepiece import EOS, until_eos
+from t2t_revival.data.vocabulary.text_encoder import symbol
 from t2t_revival.data.word_alignment import Link
 from t2t_revival.decoding import capabilities, engines
 from t2t_revival.decoding.addons import HeadChoice, Shortlist, addon

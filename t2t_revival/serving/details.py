@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from t2t_revival.data.mixture import tagged
 from t2t_revival.data.vocabulary.spans import TokenSpans, words_of_text
+from t2t_revival.data.vocabulary.text_encoder import tagged
 from t2t_revival.decoding.alignment_heads import LinkRule
 from t2t_revival.decoding.detailer import SourceAttention, TokenScores, make_details
 from t2t_revival.decoding.details import EOS_NAME, Details

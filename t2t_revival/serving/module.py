@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from t2t_revival.data.mixture import symbol
 from t2t_revival.data.vocabulary.sentencepiece import PAD
+from t2t_revival.data.vocabulary.text_encoder import symbol
 from t2t_revival.decoding.addons import addon
 from t2t_revival.decoding.beams import NEG_INF, Results
 from t2t_revival.decoding.capabilities import SAVED_MODEL, check, check_held

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from t2t_revival.data.mixture import symbol
+from t2t_revival.data.vocabulary.text_encoder import symbol
 from t2t_revival.data.word_alignment import Link
 from t2t_revival.decoding import capabilities
 from t2t_revival.decoding.addons import Attempt, ConstrainedSearch, Constraints, Found, addon

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from t2t_revival.addons.markup.plain import Plain, take_out
 from t2t_revival.addons.markup.put_back import put_back
-from t2t_revival.data.mixture import leading_tag
+from t2t_revival.data.vocabulary.text_encoder import leading_tag
 from t2t_revival.decoding.outputs import Translation
 from t2t_revival.utils.blank import is_blank
 

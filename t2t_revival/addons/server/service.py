@@ -24,11 +24,7 @@ from t2t_revival.addons.server.metrics import Metrics
 from t2t_revival.addons.server.predict import RequestError, format_predict, parse_predict
 from t2t_revival.addons.server.requests import Limits
 from t2t_revival.addons.server.rows import Columns
-from t2t_revival.addons.server.translate import (
-    TranslateAnswer,
-    TranslateRequest,
-    Translation,
-)
+from t2t_revival.addons.server.translate import TranslateAnswer, TranslateRequest, Translation
 from t2t_revival.addons.server.versions import ModelInfo, ModelsAnswer
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.client import text_of

@@ -7,12 +7,7 @@ from typing import TYPE_CHECKING
 
 from t2t_revival.cli.support.messages import say
 from t2t_revival.decoding.json_outputs import links_of
-from t2t_revival.decoding.notes import (
-    UNCHECKED,
-    note_repaired,
-    note_unaligned,
-    note_unmet,
-)
+from t2t_revival.decoding.notes import UNCHECKED, note_repaired, note_unaligned, note_unmet
 from t2t_revival.decoding.outputs import Draw, draw_output
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.streams import standard_input, standard_output

@@ -1,4 +1,7 @@
-"""`TextEncoder`, the base of all vocabularies (T2T's); and their `Splits`, for `subword_dropout`."""
+"""`TextEncoder`, the base of all vocabularies (T2T's); their tags, and their `Splits`, for `subword_dropout`.
+
+Tags are texts such as <2de> before a source, which tell a model the target's language or a corpus's kind.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from t2t_revival.errors import T2TError
+from t2t_revival.utils.blank import is_blank
 
 if TYPE_CHECKING:
     import numpy as np
@@ -187,3 +191,20 @@ def fingerprint(path: Path) -> str:
 def until_eos(ids: Iterable[int]) -> list[int]:
     """Returns `ids` up to the first EOS, without PAD."""
     return [int(token) for token in takewhile(lambda token: token != EOS, ids) if token != PAD]
+
+
+def symbol(tag: str) -> str:
+    """Returns what stands before a source and is one piece of the vocabulary: the tag and a space."""
+    return f"{tag} " if tag else ""
+
+
+def tagged(texts: Sequence[str], tag: str) -> list[str]:
+    """Returns texts with a tag before those that are not blank and do not have it."""
+    prefix = symbol(tag)
+    return [text if is_blank(text) or text.startswith(prefix) else prefix + text for text in texts]
+
+
+def leading_tag(line: str, tags: Sequence[str]) -> str:
+    """Returns the tag that a line begins with and its space; "" where it is none of some tags."""
+    first, space, _ = line.partition(" ")
+    return first + space if space and first in tags else ""
