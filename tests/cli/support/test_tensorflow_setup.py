@@ -1,8 +1,12 @@
 """TensorFlow's start and its threads: how many batches are computed side by side."""
 
+import gc
+import sys
+
 import pytest
 
 from t2t_revival.cli.support import tensorflow_setup
+from t2t_revival.utils import keras_config
 
 
 @pytest.mark.parametrize(
@@ -38,3 +42,15 @@ def test_one_batch_at_a_time_on_a_gpu_or_where_tensorflow_has_its_threads(monkey
 def test_parts_of_a_training_batch_are_worth_their_graph(monkeypatch, tokens, most):
     monkeypatch.setattr(tensorflow_setup, "num_parallel_batches", lambda given: given)
     assert tensorflow_setup.num_training_parts(tokens) == most
+
+
+def test_what_is_imported_is_out_of_the_search_for_garbage(monkeypatch):
+    collects = []
+    monkeypatch.delitem(sys.modules, "keras")
+    monkeypatch.setattr(keras_config, "import_keras", lambda: collects.append(gc.isenabled()))
+    monkeypatch.setattr(gc, "freeze", lambda: collects.append("frozen"))
+    tensorflow_setup.load_tensorflow()
+    assert gc.isenabled()
+    monkeypatch.setitem(sys.modules, "keras", object())
+    tensorflow_setup.load_tensorflow()
+    assert collects == [False, "frozen", True]
