@@ -114,7 +114,8 @@ def export(
 
     def write(folder: Path) -> None:
         _write_configuration(export_dir, name)
-        tf.saved_model.save(module, str(folder), signatures=module.signatures)
+        options = tf.saved_model.SaveOptions(experimental_custom_gradients=False)  # nobody trains it
+        tf.saved_model.save(module, str(folder), signatures=module.signatures, options=options)
         _write_warmup(folder, name, translator, module.signatures)
 
     return _new_folder(export_dir, translator, write)
