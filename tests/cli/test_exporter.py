@@ -105,7 +105,7 @@ def test_versions_rise_and_what_is_there_stays(out, capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("quantize", ["int8", "int8_weights"])
+@pytest.mark.parametrize("quantize", [pytest.param("int8", marks=pytest.mark.nightly), "int8_weights"])
 def test_fewer_bits(out, quantize):
     assert run(f"--output_dir={out}", f"--quantize={quantize}") == 0
     (version,) = (path for path in (out / "export").iterdir() if path.is_dir())

@@ -113,7 +113,7 @@ def test_outputs_are_those_of_t2ts_algorithm(engine, beams, alpha):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("beams", [1, 3])
+@pytest.mark.parametrize("beams", [pytest.param(1, marks=pytest.mark.nightly), 3])
 @pytest.mark.parametrize(
     ("layers", "engine"),
     [

@@ -31,7 +31,7 @@ WORDS = ["dog", "cat", "the dog", "houses, and", "(nicht)", "7", "zoo", "犬犬�
 OPTIONS = DecodeHParams(beam_size=3, extra_length=25, return_beams=True, max_length_ratio=24.0)
 
 
-@pytest.fixture(scope="module", params=["sentencepiece", "subwords"])
+@pytest.fixture(scope="module", params=[pytest.param("sentencepiece", marks=pytest.mark.nightly), "subwords"])
 def models(request, tmp_path_factory):
     """A translator, and the client of its export."""
     folder = tmp_path_factory.mktemp("phrases")
