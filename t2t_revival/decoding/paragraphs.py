@@ -110,13 +110,6 @@ def split_inputs(
     return [split(text, language, vocabulary.tags, fits) for text in texts]
 
 
-def halve(text: str, tags: Sequence[str] = ()) -> Paragraph:
-    """Cuts a text in two or more parts, as `split` cuts those that do not fit."""
-    tag = leading_tag(text, tags)
-    rest = text[len(tag) :]
-    return _paragraph(tag, _cut(rest, lambda part: 2 * len(part) <= len(rest) + 1, PARTS))
-
-
 def leading_tags(lines: Sequence[str]) -> list[str]:
     """Returns what may be tags at the beginnings of lines, such as <2de>."""
     return [found[0].rstrip() for found in map(TAG.match, lines) if found]

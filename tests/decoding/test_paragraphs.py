@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from t2t_revival import DecodeHParams, HParams, T2TError, Transformer, Translator
 from t2t_revival.decoding import paragraphs
-from t2t_revival.decoding.paragraphs import CONTROLS, halve, split
+from t2t_revival.decoding.paragraphs import CONTROLS, split
 
 pytest.importorskip("sentencex")
 
@@ -76,13 +76,6 @@ def test_numbers_and_addresses_stay_whole():
 def test_long_texts_are_cut_where_their_sentences_end():
     line = "A dog sees the house at night. " * 700
     assert {segment.text for segment in split(line, "en").segments} == {"A dog sees the house at night."}
-
-
-def test_halves():
-    found = halve("<2de> one two, three four", ["<2de>"])
-    assert found.texts == ["<2de> one two,", "<2de> three four"]
-    assert found.join(["EINS ZWEI,", "DREI VIER"]) == "EINS ZWEI, DREI VIER"
-    assert len(halve("a").segments) == 1
 
 
 def test_each_segment_has_the_tag_of_the_line():
