@@ -59,6 +59,9 @@ class ServedTranslator(LineTranslator):
         describe: returns what a model tells of itself.
         name: of the model at its server, on which outputs depend.
 
+    Raises:
+        T2TError: a setting is not one of requests.
+
     Example:
         translator = ServedTranslator(connect("localhost:8500", "translate_ende"))
         translator.translate(["The dog sleeps.", ""])    # ["Der Hund schläft.", ""]
@@ -76,6 +79,8 @@ class ServedTranslator(LineTranslator):
     ) -> None:
         self.model, self.problem, self.batch_size, self.as_exported = model, problem, batch_size, as_exported
         self.options, self._describe, self._name = options or USUAL, describe, name
+        if options:
+            _check(options, problem)
         self.places = [capabilities.PARSER] if problem and problem.separates_words else []
         self.width = 1  # outputs of a line in the latest response
 
@@ -263,10 +268,17 @@ def parse_options(text: str, problem: Problem | None) -> tuple[DecodeHParams, bo
     Raises:
         T2TError: a setting is wrong, or is not one of requests.
     """
-    default = DecodeHParams.from_problem(problem) if problem else DecodeHParams()
-    options = DecodeHParams.parse(text, dataclasses.asdict(default))
-    capabilities.check(options.asked(beside=default), capabilities.REQUEST)
+    options = DecodeHParams.parse(text, dataclasses.asdict(_usual(problem)))
+    _check(options, problem)
     if options.tokenized and not problem:
         raise T2TError("decode_hparams: tokenized is for parsing: give --problem too")
     types = {field.name: field.type for field in dataclasses.fields(DecodeHParams)}
     return options, parse_overrides(text, types).keys().isdisjoint(SEARCH)
+
+
+def _usual(problem: Problem | None) -> DecodeHParams:
+    return DecodeHParams.from_problem(problem) if problem else USUAL
+
+
+def _check(options: DecodeHParams, problem: Problem | None) -> None:
+    capabilities.check(options.asked(beside=_usual(problem)), capabilities.REQUEST)

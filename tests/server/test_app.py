@@ -433,13 +433,14 @@ def test_a_model_that_cannot_be_loaded_is_told(make_client, served, tmp_path):
 
 def test_metrics(client):
     client.post("/translate", json={"text": ["a", "b"]})
+    client.post("/v1/models/capitals:predict", json={"signature_name": "describe", "instances": ["c"]})
     client.post(PREDICT, content=b"")
     text = client.get("/metrics").text
     assert 't2t_requests_total{method="translate",model="capitals",status="200"} 1.0' in text
     assert 't2t_requests_total{method="predict",model="capitals",status="400"} 1.0' in text
     assert 't2t_lines_total{model="capitals"} 2.0' in text
     assert 't2t_characters_total{model="capitals",side="output"} 2.0' in text
-    assert "t2t_batch_lines_sum 2.0" in text
+    assert "t2t_batch_lines_sum 3.0" in text, "the call of describe too"
     assert "t2t_queue_lines 0.0" in text
     assert 't2t_model_version{model="capitals"} 2.0' in text
     assert "process_resident_memory_bytes" in text

@@ -390,10 +390,11 @@ class Service:
         self, name: str, model: LoadedModel, signature: str, columns: Mapping[str, Sequence[Any]]
     ) -> Columns:
         found = await self.batcher.translate(model, signature, columns)
-        self.metrics.lines.labels(name).inc(len(columns["inputs"]))
-        outputs = [text_of(row[0]) for row in found.get("outputs", ())]  # a call of `score` has none
-        for side, texts in (("input", columns["inputs"]), ("output", outputs)):
-            self.metrics.characters.labels(name, side).inc(sum(map(len, texts)))
+        if "outputs" in found:  # and not the scores of lines that were counted before, or a description
+            self.metrics.lines.labels(name).inc(len(columns["inputs"]))
+            outputs = [text_of(row[0]) for row in found["outputs"]]
+            for side, texts in (("input", columns["inputs"]), ("output", outputs)):
+                self.metrics.characters.labels(name, side).inc(sum(map(len, texts)))
         return found
 
     async def _stream(
