@@ -16,6 +16,7 @@ from tests.support.backend_process import run_with_backend
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.nightly,
+    pytest.mark.timeout(1200),  # `big` is compiled, by one core
     pytest.mark.skipif(not find_spec("jax"), reason="needs JAX"),
 ]
 
