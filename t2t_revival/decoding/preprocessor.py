@@ -26,17 +26,17 @@ LINE_ENDS = str.maketrans("\n\r", "  ")
 class Truncation:
     """An input that was too long: line `number` (from 1) has `tokens`, of which `kept` are decoded.
 
-    Both are 0 where an exported model only tells that it is.
+    Both are 0 where an exported model only tells that it is; `way_out` is then what to do, or empty.
     """
 
     number: int
     tokens: int = 0
     kept: int = 0
+    way_out: str = ""
 
     def __str__(self) -> str:
         if not self.tokens:
-            hint = "--split_sentences translates each sentence for itself"
-            return f"line {self.number}: longer than the model's inputs: the end is not translated; {hint}"
+            return f"line {self.number}: longer than the model's inputs: its end is left out{self.way_out}"
         cut = f"truncated to the first {self.kept} (hparams: max_length)"
         return f"line {self.number}: {self.tokens} tokens, {cut}"
 

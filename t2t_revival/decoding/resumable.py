@@ -125,7 +125,7 @@ def translate_lines(
         for line, best in noteworthy.items():
             note_unmet(f"{name}, line {line}", best, on_note)
             note_unaligned(f"{name}, line {line}", best, on_note)
-    if constraints and (note := unchecked(constraints, translator.why_unchecked)):
+    if constraints and has_terms and (note := unchecked(constraints, translator.why_unchecked)):
         on_note(f"warning: {note}")
 
 

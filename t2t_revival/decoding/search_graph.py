@@ -185,7 +185,8 @@ class SearchGraph:
             step = partial(self._step, self._grow_of(inputs), kernel, constraint)
             results = decode_all(step, sentences, beams)
         exists = tf.range(tf.shape(results.scores)[1]) < num_outputs
-        return Results(results.seq, tf.where(exists, results.scores, NEG_INF))
+        scores = tf.where(exists, results.scores, NEG_INF)
+        return Results(tf.where(tf.expand_dims(exists, 2), results.seq, PAD), scores)
 
     def _step(
         self,

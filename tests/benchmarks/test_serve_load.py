@@ -79,7 +79,7 @@ def test_all_measurements(tmp_path, capsys):
         r"    4: lines/s \d.*, of the bare model \d",
         r"one line, ms: model p50 .*; server p50 .*; added -?\d",
         r"requests/s: ms p50 .*; p99 is .* times the median",
-        r"2 swaps, \d+ requests, no error",
+        r"2 swaps, [\d,]+ requests, no error",
         r"soak: \d+ requests",
         r"memory by thirds, MiB: \d+, \d+, \d+; third / second \d",
     ):

@@ -1,6 +1,7 @@
 """Requests that are joined into batches get what they would get alone, from every signature of an export."""
 
 import asyncio
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -9,8 +10,8 @@ from t2t_revival import DecodeHParams, LineConstraints
 from t2t_revival.addons.lexical.packing import NO_PHRASES
 from t2t_revival.addons.server.batching import Batcher, BatchLimits
 from t2t_revival.addons.server.metrics import Metrics
-from t2t_revival.serving.description import Description
 from t2t_revival.serving.folder_model import FolderModel
+from t2t_revival.serving.served_translator import ServedTranslator
 from t2t_revival.serving.signatures import (
     DEFAULT,
     NO_OUTPUT,
@@ -51,13 +52,17 @@ def model(exported_version):
     model.close()
 
 
-def tables_of(description, line):
-    """Returns the tables of words of a line; a blank one has none."""
-    given = [line], [LineConstraints(tuple(line.split()[:2]))], DecodeHParams(extra_length=20), 1
-    return next(description.requests(*given))["tables"] if line else [NO_PHRASES]
+def tables_of(model, line):
+    """Returns the tables of words of a line, as a client sends them; a blank one has none."""
+    if not line:
+        return NO_PHRASES
+    words = LineConstraints(tuple(line.split()[:2]))
+    with mock.patch.object(model, "predict", wraps=model.predict) as predict:
+        ServedTranslator(model, DecodeHParams(extra_length=20)).nbest([line], constraints=[words])
+    return [table for call in predict.call_args_list for table in call.args[1].get("tables", ())][-1]
 
 
-def requests(signature, description):
+def requests(signature, model):
     """Requests of different widths; the last one has lines of several batches."""
     parts = [(LINES[:1], [1]), (LINES[1:3], [3, 2]), (LINES[3:4], [4]), (LINES, [1, 1, 3, 1, 2, 1])]
     for lines, counts in parts:
@@ -69,7 +74,7 @@ def requests(signature, description):
         if signature in (WITH_OPTIONS, WITH_TABLES):
             given |= {name: [value] * len(lines) for name, value in OPTIONS.items()}
         if signature == WITH_TABLES:
-            given["tables"] = [table for line in lines for table in tables_of(description, line)]
+            given["tables"] = [tables_of(model, line) for line in lines]
         if "sampling" in signature:
             usual = {"alpha": 0.6, "extra_length": 3, **SAMPLING}
             given |= {name: [value] * len(lines) for name, value in usual.items()}
@@ -90,7 +95,7 @@ def requests(signature, description):
     ],
 )
 def test_a_request_gets_what_it_would_get_alone(model, signature, most):
-    asked = [*requests(signature, Description.of(model))]
+    asked = [*requests(signature, model)]
     alone = [model.predict(signature, columns) for columns in asked]
     model.batches.clear()
 
