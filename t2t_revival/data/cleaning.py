@@ -149,7 +149,8 @@ def apply_rules(source: Source, pairs: int, file: Path, on_pairs: Callable[[int,
     with tempfile.TemporaryFile(buffering=0, dir=file.parent) as hashes:
         while block := [row[:2] for row in islice(rows, BLOCK)]:
             numbers += bytes(_first_rule(*pair) for pair in block)
-            content = b"".join(_hash(*pair) for pair in block)
+            lines = ("\n".join(pair).encode() for pair in block)
+            content = b"".join(blake2b(line, digest_size=HASH_BYTES).digest() for line in lines)
             with writing(f"hashes of pairs to {file.parent}", FREE_SPACE):
                 while content:  # a disk may have space for a part
                     content = content[hashes.write(content) :]
@@ -173,10 +174,6 @@ def _first_rule(source: str, target: str) -> int:
 def passes_rules(row: Row) -> bool:
     """Returns whether a row passes all rules but the comparison of duplicates."""
     return _first_rule(row.source, row.target) == DUPLICATE
-
-
-def _hash(source: str, target: str) -> bytes:
-    return blake2b(f"{source}\n{target}".encode(), digest_size=HASH_BYTES).digest()
 
 
 def _keep_first_of_equals(numbers: bytearray, hashes: IO[bytes]) -> None:

@@ -13,6 +13,7 @@ MIN_TOKENS = 16  # tokens that a sentence counts at least, so that no batch has 
 MIN_BATCH_SIZE = 256  # input tokens; batches are not made smaller than this to keep all threads busy
 WINDOWS = (4, 16, 64)  # batches that are sorted by length together, window by window; then 64 always
 POSITIONS = 2048  # tokens of one pass over finished outputs, each of which has scores of the vocabulary
+Batch = TypeVar("Batch")
 Result = TypeVar("Result")
 
 
@@ -102,9 +103,7 @@ def map_batches(
     windows = [window for window in windows_of(lengths, batch_size, ends, sizes) if window.stop > skip]
     batches = [[*make_batches(lengths, batch_size, window)] for window in windows]
     all_tokens = pending_tokens = sum(lengths[windows[0].start :]) if windows else 0
-    computed: Iterator[list[Result]] = map(function, chain.from_iterable(batches))
-    if num_parallel_batches > 1:
-        computed = _map_parallel(function, chain.from_iterable(batches), num_parallel_batches)
+    computed = map_parallel(function, chain.from_iterable(batches), num_parallel_batches)
     done = skip
     for window, own in zip(windows, batches, strict=True):
         results: dict[int, Result] = {}
@@ -123,10 +122,13 @@ def without(skip: int, windows: Iterable[tuple[range, Sequence[Result]]]) -> Ite
         yield from results[max(skip - window.start, 0) :]
 
 
-def _map_parallel(
-    function: Callable[[list[int]], Result], batches: Iterator[list[int]], num_parallel_batches: int
+def map_parallel(
+    function: Callable[[Batch], Result], batches: Iterator[Batch], num_parallel_batches: int
 ) -> Iterator[Result]:
     """Yields the results of batches in their order; while one is awaited, others are computed."""
+    if num_parallel_batches == 1:
+        yield from map(function, batches)
+        return
     pool = ThreadPoolExecutor(num_parallel_batches)
     try:
         waiting = deque(pool.submit(function, batch) for batch in islice(batches, 2 * num_parallel_batches))

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 NOT_INSTALLED = "split_sentences needs the package sentencex: pip install sentencex"
 LETTER = re.compile(r"[^\W\d_]")
-TAG = re.compile(r"<\S+> ")
 WINDOW = 2000  # characters in which sentences are sought at once: sentencex takes more than linear time
 PARTS = (  # of a sentence, each kind finer than the one before
     re.compile(r"(?<=[;:])\s+|(?<=[\u3002\uff1b\uff1a])\s*|(?<=\s[-\u2013\u2014])\s+"),
@@ -95,7 +94,17 @@ def split(line: str, language: str, tags: Sequence[str] = (), fits: Fits = lambd
     """
     tag = leading_tag(line, tags)
     sentences = _sentences(line[len(tag) :], language)
-    return _paragraph(tag, (part for one in sentences for part in _cut(one, lambda t: fits(tag + t), PARTS)))
+    segments: list[Segment] = []
+    gap = ""
+    for part in (part for one in sentences for part in _cut(one, lambda t: fits(tag + t), PARTS)):
+        text = part.strip()
+        if is_blank(text):
+            gap += part
+            continue
+        start = part.index(text)
+        segments.append(Segment(gap + part[:start], text))
+        gap = part[start + len(text) :]
+    return Paragraph(tag, segments, gap)
 
 
 def split_inputs(
@@ -108,25 +117,6 @@ def split_inputs(
         return len(vocabulary.encode_batch([text])[0]) < max_length
 
     return [split(text, language, vocabulary.tags, fits) for text in texts]
-
-
-def leading_tags(lines: Sequence[str]) -> list[str]:
-    """Returns what may be tags at the beginnings of lines, such as <2de>."""
-    return [found[0].rstrip() for found in map(TAG.match, lines) if found]
-
-
-def _paragraph(tag: str, parts: Iterable[str]) -> Paragraph:
-    segments: list[Segment] = []
-    gap = ""
-    for part in parts:
-        text = part.strip()
-        if is_blank(text):
-            gap += part
-            continue
-        start = part.index(text)
-        segments.append(Segment(gap + part[:start], text))
-        gap = part[start + len(text) :]
-    return Paragraph(tag, segments, gap)
 
 
 def _sentences(text: str, language: str) -> Iterator[str]:

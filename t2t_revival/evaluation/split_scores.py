@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -16,9 +15,9 @@ from t2t_revival.checkpoints.directory import restore_weights
 from t2t_revival.curve_files import Scores
 from t2t_revival.data.batching import EvaluationBatch, evaluation_batches
 from t2t_revival.data.vocabulary import Vocabularies
+from t2t_revival.decoding.batching import map_parallel
 from t2t_revival.decoding.engine import EngineConfig
 from t2t_revival.decoding.options import JAX, DecodeHParams
-from t2t_revival.decoding.preprocessor import Truncation
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.evaluation.decoded import main_metric, score_outputs
 from t2t_revival.hparams import HParams
@@ -66,19 +65,13 @@ class TeacherForced:
             the share of tokens that the model found most likely.
         """
         log_loss = correct = tokens = 0.0
-        for sums in self._all_sums(batches):
+        parallel = self._num_parallel_batches
+        for sums in map_parallel(lambda batch: self._sums(*batch[:2]), iter(batches), parallel):
             log_loss, correct, tokens = (
                 total + float(part) for total, part in zip((log_loss, correct, tokens), sums, strict=True)
             )
         loss, accuracy = log_loss / max(tokens, 1.0), correct / max(tokens, 1.0)
         return {"loss": loss, "perplexity": perplexity(loss), "accuracy": accuracy}
-
-    def _all_sums(self, batches: Sequence[EvaluationBatch]) -> Iterator[tuple[Any, ...]]:
-        if self._num_parallel_batches == 1:
-            yield from (self._sums(inputs, labels) for inputs, labels, *_ in batches)
-            return
-        with ThreadPoolExecutor(self._num_parallel_batches) as pool:
-            yield from pool.map(lambda batch: self._sums(*batch[:2]), batches)
 
 
 class SplitScores:
@@ -146,9 +139,8 @@ class SplitScores:
             scores[name] = teacher_forced(batches)
             if not (pairs and main_metric(self._problem)):
                 continue
-            nbest = (decoder or translator).nbest(
-                [inputs for inputs, _ in pairs], 1, on_truncation=_ignore, preprocessed=True
-            )
+            inputs = [source for source, _ in pairs]  # of which the same ones are cut in every evaluation
+            nbest = (decoder or translator).nbest(inputs, 1, lambda _: None, preprocessed=True)
             outputs = [best[0].text for best in nbest]
             results = score_outputs(self._problem, outputs, [target for _, target in pairs])
             scores[name] |= {metric: result.score for metric, result in results.items()}
@@ -219,10 +211,6 @@ def _mean(scores: dict[str, Scores]) -> Scores:
     means["perplexity"] = perplexity(means["loss"])
     each = (name for name in means if metric_of(name).of_each_corpus)
     return means | {f"{name}/{corpus}": scores[corpus][name] for name in each for corpus in scores}
-
-
-def _ignore(truncation: Truncation) -> None:
-    """Truncates a sentence that is too long silently: it is the same one in every evaluation."""
 
 
 def _sums(model: Any, argmax: Callable[..., Any], inputs: dict[str, Any], labels: Any) -> tuple[Any, ...]:

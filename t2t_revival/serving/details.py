@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,7 +13,6 @@ from t2t_revival.data.vocabulary.text_encoder import tagged
 from t2t_revival.decoding.alignment_heads import LinkRule
 from t2t_revival.decoding.detailer import SourceAttention, TokenScores, make_details
 from t2t_revival.decoding.details import EOS_NAME, Details
-from t2t_revival.decoding.paragraphs import leading_tags
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.client import Model, text_of
 from t2t_revival.serving.signatures import SCORE, Inputs
@@ -22,6 +22,7 @@ COLUMNS = (
     *("source_tokens", "source_token_ends", "source_texts"),
 )
 ALIGNMENT = ("attention", "alignment_rule")
+TAG = re.compile(r"<\S+> ")
 
 
 def query_details(
@@ -73,7 +74,8 @@ def _details(pair: tuple[str, str], row: Mapping[str, Any]) -> Details:
 
 def _attention(line: str, row: Mapping[str, Any]) -> SourceAttention:
     text = text_of(row["source_texts"])
-    tag = next((f"{tag} " for tag in leading_tags([text]) if not leading_tags([line])), "")
+    begins = TAG.match(text)  # with a tag that the export puts before lines without one
+    tag = begins[0] if begins and not TAG.match(line) else ""
     pieces = [text_of(piece) for piece in row["source_tokens"]]
     tokens = _spans(pieces[: pieces.index(EOS_NAME)], row["source_token_ends"], text)
     share, null = row["alignment_rule"]

@@ -44,6 +44,7 @@ SEARCH = (  # settings of a search; without any of them, an export's own hold
 )
 
 USUAL = DecodeHParams()
+SPLIT = "; --split_sentences translates each sentence for itself"
 
 
 class ServedTranslator(LineTranslator):
@@ -80,7 +81,8 @@ class ServedTranslator(LineTranslator):
         self.model, self.problem, self.batch_size, self.as_exported = model, problem, batch_size, as_exported
         self.options, self._describe, self._name = options or USUAL, describe, name
         if options:
-            _check(options, problem)
+            usual = DecodeHParams.from_problem(problem) if problem else USUAL
+            capabilities.check(options.asked(beside=usual), capabilities.REQUEST)
         self.places = [capabilities.PARSER] if problem and problem.separates_words else []
         self.width = 1  # outputs of a line in the latest response
 
@@ -224,7 +226,8 @@ class ServedSearch:
         found = dict(zip(indices, outputs, strict=True))
         for index, candidates in found.items():
             if candidates[0].truncated:
-                self._note(Truncation(request.first_number + index))
+                way_out = "" if capabilities.PARSER in self._translator.places else SPLIT
+                self._note(Truncation(request.first_number + index, way_out=way_out))
         return {index: [each for each in found[index] if each.score > MISSING] for index in found}
 
     def find_bound(self, constraints: Mapping[int, Constraints]) -> Candidates:
@@ -268,17 +271,10 @@ def parse_options(text: str, problem: Problem | None) -> tuple[DecodeHParams, bo
     Raises:
         T2TError: a setting is wrong, or is not one of requests.
     """
-    options = DecodeHParams.parse(text, dataclasses.asdict(_usual(problem)))
-    _check(options, problem)
+    usual = DecodeHParams.from_problem(problem) if problem else USUAL
+    options = DecodeHParams.parse(text, dataclasses.asdict(usual))
+    capabilities.check(options.asked(beside=usual), capabilities.REQUEST)
     if options.tokenized and not problem:
         raise T2TError("decode_hparams: tokenized is for parsing: give --problem too")
     types = {field.name: field.type for field in dataclasses.fields(DecodeHParams)}
     return options, parse_overrides(text, types).keys().isdisjoint(SEARCH)
-
-
-def _usual(problem: Problem | None) -> DecodeHParams:
-    return DecodeHParams.from_problem(problem) if problem else USUAL
-
-
-def _check(options: DecodeHParams, problem: Problem | None) -> None:
-    capabilities.check(options.asked(beside=_usual(problem)), capabilities.REQUEST)

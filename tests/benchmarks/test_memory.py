@@ -1,14 +1,19 @@
-"""The benchmark of memory, on a little; and that growth would be seen."""
+"""The benchmarks of memory, on a little; that growth would be seen, and that larger steps take more."""
 
 import re
 import sys
+from pathlib import Path
 
 import memory
 import pytest
 from memory import judge_training, main, slope, watched
 
+from tests.support.backend_process import run_with_backend
+
 pytestmark = [pytest.mark.slow, pytest.mark.nightly]  # measures
 STEPS = 100
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "step_memory.py"
+SIZES = "--hparams=hidden_size=64,filter_size=128,num_heads=2,num_hidden_layers=1,max_length=64,batch_size="
 TRAINING = """
 import subprocess, sys, time
 child = [sys.executable, "-c", "held = bytearray(60_000_000); print(flush=True); input()"]
@@ -48,3 +53,16 @@ def test_all_parts_on_few_pairs(tmp_path, monkeypatch, capsys):
     assert [pairs for _, pairs in peaks] == ["300", "3,000"]
     assert re.search(r"reading +grew by -?\d+ MB, may grow by 50: flat", printed)
     assert re.search(r"training +grew by -?\d+ MB, may grow by 300: flat", printed)
+
+
+def test_a_larger_batch_takes_more() -> None:
+    pytest.importorskip("jax")
+    found = []
+    for batch_size in (1024, 4096):
+        command = [sys.executable, str(SCRIPT), "tiny", "base", "--vocab_size=2000", f"{SIZES}{batch_size}"]
+        done = run_with_backend(command, "jax")
+        assert done.returncode == 0, done.stderr
+        rows = re.findall(rf"\w+ +{batch_size:,} +([\d.]+) +\d+ s", done.stdout)
+        found.append([float(row) for row in rows])
+    assert len(found[0]) == len(found[1]) == 2
+    assert all(0 < small < large for small, large in zip(*found, strict=True))

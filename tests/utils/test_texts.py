@@ -1,4 +1,4 @@
-"""Texts from Python code, errors that name the place of what is no string, and blank text."""
+"""Texts from Python code, errors that name the place of what is no string, blank text, and sizes."""
 
 import re
 import sys
@@ -10,7 +10,7 @@ import pytest
 from t2t_revival import T2TError
 from t2t_revival.errors import LineError
 from t2t_revival.utils.blank import is_blank
-from t2t_revival.utils.texts import pairs_of, texts_of
+from t2t_revival.utils.texts import pairs_of, readable_size, texts_of
 
 
 class Column:
@@ -107,3 +107,21 @@ def test_the_graph_agrees():
     codes = [code for code in range(sys.maxunicode + 1) if not 0xD800 <= code < 0xE000]
     found = tf.strings.regex_full_match([chr(code) for code in codes], BLANK).numpy()
     assert [code for code, blank in zip(codes, found, strict=True) if blank != is_blank(chr(code))] == []
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [
+        (0, "0 bytes"),
+        (999, "999 bytes"),
+        (999.9, "1.0 kB"),
+        (1_000, "1.0 kB"),
+        (9_960, "10 kB"),
+        (1_234_567, "1.2 MB"),
+        (23_456_789, "23 MB"),
+        (999_600_000, "1.0 GB"),
+        (1.5e13, "15.0 TB"),
+    ],
+)
+def test_sizes(size: float, text: str) -> None:
+    assert readable_size(size) == text

@@ -74,11 +74,6 @@ class LineFlags(Flags):
         return {feature: f"--{name}" for name, feature in self.features.items() if getattr(self, name)}
 
     @property
-    def reads_json(self) -> bool:
-        """Returns whether inputs are JSON lines."""
-        return self.input_format == JSONL
-
-    @property
     def writes_json(self) -> bool:
         """Returns whether outputs are JSON lines."""
         return self.output_format == JSONL
@@ -114,10 +109,11 @@ class LineFlags(Flags):
         self, lines: Sequence[str], name: str, first_line: int
     ) -> tuple[list[str], list[LineConstraints] | None]:
         """Returns texts and constraints of lines of a file; `None` without these flags."""
-        if not (self.terminology or self.reads_json):
+        reads_json = self.input_format == JSONL
+        if not (self.terminology or reads_json):
             return list(lines), None
         from t2t_revival.addons.lexical.json_inputs import JsonLine, parse_json_lines  # which import NumPy
 
         terminology = self.read_terminology()
-        parsed = parse_json_lines(lines, name, first_line) if self.reads_json else [*map(JsonLine, lines)]
+        parsed = parse_json_lines(lines, name, first_line) if reads_json else [*map(JsonLine, lines)]
         return [line.text for line in parsed], [line.all_constraints(terminology) for line in parsed]
