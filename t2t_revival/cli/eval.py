@@ -54,7 +54,7 @@ def _eval(flags: EvalFlags) -> None:
     engine = _own_engine(flags)
     folder = flags.open_model()
     if flags.engine.is_ctranslate2:
-        from t2t_revival.decoding.ctranslate2_engine import check_usable
+        from t2t_revival.addons.ctranslate2.engine import check_usable
 
         options = DecodeHParams.parse("", folder.run.decode_hparams)
         check_usable(folder.hparams, options, flags.engine.precision)  # before TensorFlow is loaded

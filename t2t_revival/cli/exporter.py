@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from t2t_revival.addons.ctranslate2.format import export_ctranslate2, format_vocabulary_map, vocabulary_names
 from t2t_revival.addons.shortlist import Translations
 from t2t_revival.cli.support import tensorflow_setup
 from t2t_revival.cli.support.command import Command
@@ -24,7 +25,6 @@ from t2t_revival.data.vocabulary.sentencepiece import EOS
 from t2t_revival.data.vocabulary.text_encoder import SUBWORDS
 from t2t_revival.decoding import capabilities
 from t2t_revival.decoding.alignment_heads import AlignmentHeads
-from t2t_revival.decoding.ctranslate2_format import format_vocabulary_map, vocabulary_names
 from t2t_revival.decoding.options import CTRANSLATE2, OFF, DecodeHParams
 from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.model_folder import ModelFolder
@@ -116,7 +116,8 @@ def _write(
     flags: ExporterFlags, folder: ModelFolder, options: DecodeHParams, export_dir: Path, vocabulary_map: str
 ) -> None:
     """Loads the model, writes it, and prints what can be done with it."""
-    from t2t_revival.serving.export import export, export_ctranslate2, export_litert
+    from t2t_revival.addons.litert import export_litert
+    from t2t_revival.serving.export import export
     from t2t_revival.serving.module import PRECISIONS
 
     served = flags.format == SAVED_MODEL
@@ -155,7 +156,7 @@ def _next_command(export_dir: Path, name: str, trees: bool, usr_dir: str | None)
 
 
 def _litert_example(folder: Path, translator: Translator) -> str:
-    from t2t_revival.serving.litert import MODEL
+    from t2t_revival.addons.litert import MODEL
 
     opening, sides = _opening(folder, translator)
     steps = LITERT_STEPS.format(model=str(folder / MODEL), eos=EOS, **sides)

@@ -182,11 +182,11 @@ def _prepare(
     config: ModelConfig, folder: ModelFolder, options: DecodeHParams, stack: ExitStack, served: ServedModel
 ) -> None:
     """Loads the checkpoint of an output_dir, and serves it, exported, with the number of its step."""
+    from t2t_revival.addons.ctranslate2.served import TranslatorModel
     from t2t_revival.addons.server.inspection import Inspector
     from t2t_revival.decoding.alignment_heads import AlignmentHeads
     from t2t_revival.decoding.translator import Translator
     from t2t_revival.serving.export import export
-    from t2t_revival.serving.translator_model import TranslatorModel
 
     def load(checkpoint: str | None, engine: str, precision: str) -> Translator:
         return Translator.load(

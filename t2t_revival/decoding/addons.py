@@ -14,7 +14,9 @@ if TYPE_CHECKING:
 
     import numpy as np
 
+    from t2t_revival.checkpoints.directory import Checkpoint
     from t2t_revival.decoding.alignment_heads import AlignmentHeads
+    from t2t_revival.hparams import HParams
 
 PLACES = {  # modules of t2t_revival.addons, and what is there, by name
     "align_heads": ("head_choice", "HeadChoice"),  # .plan: folder, problem, data_dir -> HeadChoice
@@ -29,6 +31,8 @@ PLACES = {  # modules of t2t_revival.addons, and what is there, by name
     "pack_tables": ("lexical.packing", "pack"),  # a text for each sentence
     "unpack_tables": ("lexical.packed_tables", "unpack"),
     "no_tables": ("lexical.packing", "NO_PHRASES"),
+    "ctranslate2_engine": ("ctranslate2.engine", "CTranslate2Engine"),  # an Engine, of a ConvertedModel
+    "ctranslate2_model": ("ctranslate2.engine", "CTranslate2Model"),  # -> ConvertedModel
     "markup": ("markup.translation", "MarkedLines"),  # lines, kind, tags -> MarkedLines
     "markup_faults": ("markup.plain", "describe_faults"),  # lines, kind, first line
     "shortlist": ("shortlist", "Translations"),  # .load: folder, fingerprint -> Shortlist
@@ -41,6 +45,15 @@ def addon(name: str) -> Any:
     """Returns a part of an add-on, by its name in `PLACES`; only then is the add-on imported."""
     module, attribute = PLACES[name]
     return getattr(import_module(f"t2t_revival.addons.{module}"), attribute)
+
+
+class ConvertedModel(Protocol):
+    """A model that another library computes, with the hyperparameters of the trained one."""
+
+    hparams: HParams
+
+    def load_checkpoint(self, checkpoint: Checkpoint) -> None:
+        """Loads a checkpoint, converted."""
 
 
 class Attempt(NamedTuple):

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, TypeAlias, cast
+from collections.abc import Callable
+from pkgutil import resolve_name
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from t2t_revival.checkpoints.directory import Checkpoint
 from t2t_revival.decoding import capabilities
-from t2t_revival.decoding.ctranslate2_engine import CTranslate2Model
+from t2t_revival.decoding.addons import ConvertedModel, addon
 from t2t_revival.decoding.engine import Engine, EngineConfig, load_transformer
 from t2t_revival.decoding.notes import OnNote
 from t2t_revival.decoding.options import CTRANSLATE2, FLOAT32, INT8, JAX, TENSORFLOW, DecodeHParams
@@ -21,12 +22,8 @@ if TYPE_CHECKING:
     from t2t_revival.decoding.alignment_heads import AlignmentHeads
     from t2t_revival.model import Transformer
 
-Model: TypeAlias = "Transformer | CTranslate2Model"
-CLASSES = {  # modules and classes, by name
-    TENSORFLOW: ("tensorflow_engine", "TensorFlowEngine"),
-    JAX: ("jax_engine", "JaxEngine"),
-    CTRANSLATE2: ("ctranslate2_engine", "CTranslate2Engine"),
-}
+Model: TypeAlias = "Transformer | ConvertedModel"
+CLASSES = {TENSORFLOW: "tensorflow_engine:TensorFlowEngine", JAX: "jax_engine:JaxEngine"}
 
 
 def check_options(options: DecodeHParams, hparams: HParams, config: EngineConfig) -> None:
@@ -58,9 +55,8 @@ def open_model(
             support the model, the options or the precision.
     """
     if config.name == CTRANSLATE2:
-        converted = CTranslate2Model(
-            hparams, vocabularies, options, config, on_note, translations, alignment_heads
-        )
+        load: Callable[..., ConvertedModel] = addon("ctranslate2_model")
+        converted = load(hparams, vocabularies, options, config, on_note, translations, alignment_heads)
         converted.load_checkpoint(checkpoint)
         return converted
     dtype = FLOAT32 if config.precision == INT8 else config.precision
@@ -75,7 +71,7 @@ def open_engine(
     Raises:
         T2TError: as `TensorFlowEngine` and `JaxEngine`.
     """
-    module, name = CLASSES[config.engine]
-    kind = cast("type[Engine]", getattr(import_module(f"{__package__}.{module}"), name))
-    engine = kind(model, vocabularies.targets, options, config)  # type: ignore[call-arg]
+    of_core = CLASSES.get(config.engine)
+    kind: Any = resolve_name(f"{__package__}.{of_core}") if of_core else addon("ctranslate2_engine")
+    engine: Engine = kind(model, vocabularies.targets, options, config)
     return RightToLeftEngine(engine) if model.hparams.reverse_target else engine

@@ -56,7 +56,7 @@ class Translator(LineTranslator):
     """A model with its vocabularies: translates lines, one output line for each.
 
     Args:
-        model: its weights may change between calls, unless the config says not; or a `CTranslate2Model`.
+        model: its weights may change between calls, unless the config says not; or a `ConvertedModel`.
         vocabulary: vocabulary of source and target, or of the source.
         options: how to decode.
         max_length: maximum tokens of an input, EOS included; longer ones are cut. `None` is the model's own.

@@ -1,4 +1,4 @@
-"""Export of a trained model for TensorFlow Serving (a SavedModel), CTranslate2 or LiteRT."""
+"""Export of a trained model for TensorFlow Serving, as a SavedModel."""
 
 from __future__ import annotations
 
@@ -14,13 +14,10 @@ import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
 
 from t2t_revival.decoding.addons import addon
-from t2t_revival.decoding.capabilities import CTRANSLATE2_FORMAT
-from t2t_revival.decoding.ctranslate2_format import check_convertible, write_ctranslate2
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.preprocessor import known_tags
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.export_origin import save_origin
-from t2t_revival.serving.litert import write_litert
 from t2t_revival.serving.module import ServingModule
 from t2t_revival.serving.signatures import (
     DEFAULT,
@@ -118,37 +115,10 @@ def export(
         tf.saved_model.save(module, str(folder), signatures=module.signatures, options=options)
         _write_warmup(folder, name, translator, module.signatures)
 
-    return _new_folder(export_dir, translator, write)
+    return write_version(export_dir, translator, write)
 
 
-def export_ctranslate2(
-    translator: Translator,
-    export_dir: Path,
-    quantize: str = "none",
-    heads: AlignmentHeads | None = None,
-    vocabulary_map: str = "",
-) -> Path:
-    """Writes `export_dir/VERSION` for CTranslate2, complete or not at all; see `write_ctranslate2`.
-
-    Raises:
-        T2TError: the model has reversed targets, which nothing there would turn round.
-    """
-    check_convertible(translator.model.hparams, CTRANSLATE2_FORMAT)
-    positions = translator.max_length + translator.options.extra_length
-    model, vocabularies = translator.model, translator.vocabularies
-
-    def write(folder: Path) -> None:
-        write_ctranslate2(model, vocabularies, positions, folder, quantize, vocabulary_map, heads)
-
-    return _new_folder(export_dir, translator, write)
-
-
-def export_litert(translator: Translator, export_dir: Path, quantize: str = "none") -> Path:
-    """Writes `export_dir/VERSION` for LiteRT, complete or not at all; see `write_litert`."""
-    return _new_folder(export_dir, translator, lambda folder: write_litert(translator, folder, quantize))
-
-
-def _new_folder(export_dir: Path, translator: Translator, write: Callable[[Path], None]) -> Path:
+def write_version(export_dir: Path, translator: Translator, write: Callable[[Path], None]) -> Path:
     """Creates a new version in `export_dir` with `write`, and its origin; returns its folder."""
     try:
         export_dir.mkdir(parents=True, exist_ok=True)

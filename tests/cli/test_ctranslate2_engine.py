@@ -5,8 +5,8 @@ import sys
 
 import pytest
 
+from t2t_revival.addons.ctranslate2.format import FOLDER, MODEL
 from t2t_revival.cli import eval as eval_command
-from t2t_revival.decoding.converted_model import FOLDER, MODEL
 from tests.cli.decoder_command import DECODE, decode
 
 pytest.importorskip("ctranslate2")

@@ -2,9 +2,9 @@
 
 import pytest
 
+from t2t_revival.addons.ctranslate2.format import VOCABULARY_MAP
 from t2t_revival.addons.shortlist import FILE_NAME, Translations
 from t2t_revival.cli import decoder, exporter, shortlist
-from t2t_revival.decoding.ctranslate2_format import VOCABULARY_MAP
 from t2t_revival.model_folder import ModelFolder
 
 

@@ -1,16 +1,23 @@
 """Models in the format of CTranslate2; test_scoring.py compares their probabilities."""
 
+import errno
+
 import keras
 import numpy as np
 import pytest
 
 from t2t_revival import HParams, T2TError, Transformer, Translator
+from t2t_revival.addons.ctranslate2.format import (
+    FOLDER,
+    format_vocabulary_map,
+    open_converted,
+    write_ctranslate2,
+)
 from t2t_revival.addons.shortlist import Translations
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.sentencepiece import EOS
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 from t2t_revival.decoding.alignment_heads import AlignmentHeads
-from t2t_revival.decoding.ctranslate2_format import format_vocabulary_map, write_ctranslate2
 
 ctranslate2 = pytest.importorskip("ctranslate2")
 
@@ -116,3 +123,25 @@ def test_a_vocabulary_map_cannot_have_spaces(subwords_file):
     translations = Translations(np.zeros((vocabulary.size, 1), np.int32), np.array([2]), "")
     with pytest.raises(T2TError, match="cannot have a shortlist of pieces with spaces"):
         format_vocabulary_map(translations, Vocabularies(vocabulary, vocabulary))
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        (
+            OSError(errno.ENOSPC, "No space left on device"),
+            r"^cannot write a temporary folder: No space left on device; .*TMPDIR",
+        ),
+        (T2TError("no"), "^no$"),
+    ],
+)
+def test_a_conversion_that_fails_is_named_and_leaves_nothing(error, message, tmp_path):
+    def convert(folder):
+        folder.mkdir()
+        raise error
+
+    with pytest.raises(T2TError, match=message):
+        open_converted(
+            tmp_path / "model.ckpt-7.npz", {"weights": "1a2b3c4d"}, convert, str, lambda note: None
+        )
+    assert not list((tmp_path / FOLDER).iterdir())

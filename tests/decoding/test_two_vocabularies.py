@@ -7,10 +7,10 @@ import pytest
 
 from t2t_revival import DecodeHParams, HParams, T2TError, Transformer, Translator
 from t2t_revival.addons.attention.attention import compute_attention
+from t2t_revival.addons.ctranslate2.format import write_ctranslate2
 from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
-from t2t_revival.decoding.ctranslate2_format import write_ctranslate2
 from t2t_revival.model_folder import ModelFolder, Run
 
 CHINESE = ["老狗看见一只小猫。", "小鸟跟着黑马。", "孩子找到鸟。"] * 9

@@ -8,11 +8,11 @@ import pytest
 import sentencepiece
 
 from t2t_revival import DecodeHParams, HParams, LineConstraints, T2TError, Transformer, Translator
+from t2t_revival.addons.litert import MODEL, write_litert
 from t2t_revival.addons.shortlist import Translations
 from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.data.vocabulary import Vocabularies, Vocabulary
 from t2t_revival.model_folder import ModelFolder, Run
-from t2t_revival.serving.litert import MODEL, write_litert
 from tests.conftest import TEXT
 from tests.support.search_engines import engines
 from tests.support.searches import padded, search, trimmed

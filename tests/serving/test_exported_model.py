@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from t2t_revival import DecodeHParams, T2TError, Translator
+from t2t_revival.addons.ctranslate2.served import TranslatorModel
 from t2t_revival.serving import client
 from t2t_revival.serving.folder_model import FolderModel
 from t2t_revival.serving.signatures import DEFAULT, NO_OUTPUT, WITH_OPTIONS
-from t2t_revival.serving.translator_model import TranslatorModel
 from tests.support.exported import asking
 from tests.support.forked import in_child
 from tests.support.model_server import ModelServer, Servable, Side, texts

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from t2t_revival import DecodeHParams
-from t2t_revival.serving.litert import MODEL, write_litert
+from t2t_revival.addons.litert import MODEL, write_litert
 
 litert = pytest.importorskip("ai_edge_litert.interpreter")
 

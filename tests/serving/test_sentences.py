@@ -5,8 +5,8 @@ import dataclasses
 import pytest
 
 from t2t_revival import Translator
+from t2t_revival.addons.ctranslate2.served import TranslatorModel
 from t2t_revival.serving.signatures import DEFAULT
-from t2t_revival.serving.translator_model import TranslatorModel
 from tests.support.exported import USUAL, asking
 
 pytest.importorskip("sentencex")

@@ -385,8 +385,8 @@ def _vocabularies(size: int) -> Vocabularies:
 
 @contextmanager
 def _converted(model: Any) -> Iterator[Any]:
+    from t2t_revival.addons.ctranslate2.engine import CTranslate2Engine, CTranslate2Model
     from t2t_revival.checkpoints import directory
-    from t2t_revival.decoding.ctranslate2_engine import CTranslate2Engine, CTranslate2Model
     from t2t_revival.decoding.engine import EngineConfig
 
     with tempfile.TemporaryDirectory() as folder:
@@ -406,7 +406,7 @@ def _ctranslate2(model: Any, rows: np.ndarray, request: Request) -> tuple[Any, A
 def _litert(model: Any, rows: np.ndarray, request: Request) -> tuple[Any, Any]:
     import tensorflow as tf
 
-    from t2t_revival.serving.litert import MODEL, write_litert
+    from t2t_revival.addons.litert import MODEL, write_litert
 
     assert request.n in (1, request.beams), "an export has one output or beam_size"
     options = DecodeHParams(

@@ -63,7 +63,7 @@ class Engine:
 
     def num_parallel_batches(self, typed: bool = False) -> int:
         """Chooses how many batches to decode side by side; lines that are `typed` come one by one."""
-        from t2t_revival.decoding.ctranslate2_engine import num_parallel_batches
+        from t2t_revival.addons.ctranslate2.engine import num_parallel_batches
 
         if self.is_ctranslate2:
             return 1 if typed else num_parallel_batches()

@@ -10,12 +10,13 @@ import keras
 import numpy as np
 import tensorflow as tf
 
+from t2t_revival.addons.ctranslate2.format import write_vocabularies
 from t2t_revival.decoding.capabilities import LITERT, check, check_held
-from t2t_revival.decoding.ctranslate2_format import write_vocabularies
 from t2t_revival.decoding.engine import Inputs, SearchSettings
 from t2t_revival.decoding.int8 import quantize_int8
 from t2t_revival.decoding.search_graph import SearchGraph
 from t2t_revival.model.products import Matrix, replace_matrices
+from t2t_revival.serving.export import write_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -24,6 +25,11 @@ if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator
 
 MODEL = "model.tflite"
+
+
+def export_litert(translator: Translator, export_dir: Path, quantize: str = "none") -> Path:
+    """Writes `export_dir/VERSION` for LiteRT, complete or not at all; see `write_litert`."""
+    return write_version(export_dir, translator, lambda folder: write_litert(translator, folder, quantize))
 
 
 def write_litert(translator: Translator, folder: Path, quantize: str = "none") -> None:

@@ -14,6 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from t2t_revival.addons.ctranslate2.format import (
+    MIN_POSITIONS,
+    NOT_INSTALLED,
+    check_convertible,
+    convert_checkpoint,
+    format_vocabulary_map,
+    open_converted,
+)
 from t2t_revival.checkpoints.directory import Checkpoint
 from t2t_revival.checkpoints.file import fingerprint
 from t2t_revival.data.vocabulary import Vocabularies
@@ -21,14 +29,6 @@ from t2t_revival.data.vocabulary.text_encoder import EOS, PAD, until_eos
 from t2t_revival.data.workers import cores
 from t2t_revival.decoding import capabilities
 from t2t_revival.decoding.alignment_heads import AlignmentHeads, all_heads
-from t2t_revival.decoding.converted_model import open_converted
-from t2t_revival.decoding.ctranslate2_format import (
-    MIN_POSITIONS,
-    NOT_INSTALLED,
-    check_convertible,
-    convert_checkpoint,
-    format_vocabulary_map,
-)
 from t2t_revival.decoding.engine import Annotations, Engine, EngineConfig, Inputs, max_output_length
 from t2t_revival.decoding.hypothesis_scores import ALPHA, length_penalty
 from t2t_revival.decoding.notes import OnNote

@@ -1,23 +1,34 @@
-"""Trained models in the format of CTranslate2."""
+"""Trained models in the format of CTranslate2; checkpoints are converted once, and kept beside them.
+
+ctranslate2-cache/
+  model/                the converted checkpoint, the newest one only
+    origin.json         origin of the folder and checksums of its files
+"""
 
 from __future__ import annotations
 
 import os
+import shutil
+import tempfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
-from t2t_revival.decoding.capabilities import CTRANSLATE2, Place, check_held
+from t2t_revival.decoding.capabilities import CTRANSLATE2, CTRANSLATE2_FORMAT, Place, check_held
 from t2t_revival.decoding.engine import load_transformer
 from t2t_revival.errors import T2TError
-from t2t_revival.utils import keras_config, native_log
+from t2t_revival.utils import checked_json, keras_config, native_log
+from t2t_revival.utils.files import exclusive_lock, writing
+from t2t_revival.utils.origins import checksum
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary import Vocabularies
     from t2t_revival.decoding.addons import Shortlist
     from t2t_revival.decoding.alignment_heads import AlignmentHeads
+    from t2t_revival.decoding.translator import Translator
     from t2t_revival.hparams import HParams
     from t2t_revival.model import Transformer
     from t2t_revival.model.embedding import PositionalEncoding
@@ -29,6 +40,10 @@ NEG_INF = -1e4  # bias of PAD, so that it is never produced; within the range of
 NOT_INSTALLED = "CTranslate2 is not installed, or too old: pip install -U ctranslate2"
 VOCABULARY = "vocabulary"  # file name without the suffix, which depends on the kind of vocabulary
 SOURCE_VOCABULARY, TARGET_VOCABULARY = "vocabulary.source", "vocabulary.target"  # where there are two
+FOLDER, MODEL, ORIGIN = "ctranslate2-cache", "model", "origin.json"
+UNFINISHED = ".unfinished-"  # prefix of a folder that a killed process may leave
+FORMAT = 1  # of origin.json
+Model = TypeVar("Model")
 VOCABULARY_MAP = "vmap.txt"  # read if `translate_batch` is called with use_vmap=True
 
 
@@ -84,6 +99,30 @@ def write_ctranslate2(
         (folder / VOCABULARY_MAP).write_text(vocabulary_map, encoding="utf-8")
 
 
+def export_ctranslate2(
+    translator: Translator,
+    export_dir: Path,
+    quantize: str = "none",
+    heads: AlignmentHeads | None = None,
+    vocabulary_map: str = "",
+) -> Path:
+    """Writes `export_dir/VERSION` for CTranslate2, complete or not at all; see `write_ctranslate2`.
+
+    Raises:
+        T2TError: the model has reversed targets, which nothing there would turn round.
+    """
+    from t2t_revival.serving.export import write_version
+
+    check_convertible(translator.model.hparams, CTRANSLATE2_FORMAT)
+    positions = translator.max_length + translator.options.extra_length
+    model, vocabularies = translator.model, translator.vocabularies
+
+    def write(folder: Path) -> None:
+        write_ctranslate2(model, vocabularies, positions, folder, quantize, vocabulary_map, heads)
+
+    return write_version(export_dir, translator, write)
+
+
 def convert_checkpoint(
     checkpoint: Path,
     folder: Path,
@@ -103,6 +142,78 @@ def convert_checkpoint(
         keras_config.import_keras()
         model = load_transformer(checkpoint, hparams, vocabularies)
     write_ctranslate2(model, vocabularies, positions, folder, vocabulary_map=vocabulary_map, heads=heads)
+
+
+def open_converted(
+    checkpoint: Path,
+    origin: Mapping[str, Any],
+    convert: Callable[[Path], None],
+    load: Callable[[Path], Model],
+    on_note: Callable[[str], None],
+) -> Model:
+    """Loads a converted checkpoint; converts it if that was not done, or of other weights, or is corrupt.
+
+    Processes that open it at the same time wait for each other. Where nothing can be written beside the
+    checkpoint, a temporary folder is used.
+
+    Args:
+        checkpoint: its file.
+        origin: everything that the converted model depends on, as JSON values; `None` accepts any value.
+        convert: writes the folder that it is called with, which does not exist yet.
+        load: called with the folder; returns the model.
+        on_note: called with a line for people on each conversion.
+
+    Raises:
+        T2TError: a temporary folder cannot be written either.
+    """
+    folder = checkpoint.parent / FOLDER
+    try:
+        folder.mkdir(exist_ok=True)
+        with exclusive_lock(folder, None):
+            kept = folder / MODEL
+            if not _is_valid(kept, origin):
+                on_note(f"converting {checkpoint.name} for CTranslate2, once; it is kept in {folder}")
+                _replace(kept, origin, convert)
+            return load(kept)
+    except OSError as error:
+        on_note(
+            f"warning: cannot write {folder} ({error.strerror or error}): {checkpoint.name} is converted for "
+            "this run only"
+        )
+    with (
+        writing("a temporary folder", "free some space, or set TMPDIR"),
+        tempfile.TemporaryDirectory() as scratch,
+    ):
+        convert(Path(scratch, MODEL))
+        return load(Path(scratch, MODEL))
+
+
+def _is_valid(folder: Path, origin: Mapping[str, Any]) -> bool:
+    """Returns whether a folder is a complete conversion of this origin, with the files that were written."""
+    try:
+        stored = checked_json.load(folder / ORIGIN, "")
+        expected = _description(folder, {name: value for name, value in origin.items() if value is not None})
+        return all(stored.get(name) == value for name, value in expected.items())
+    except (T2TError, OSError):
+        return False
+
+
+def _replace(kept: Path, origin: Mapping[str, Any], convert: Callable[[Path], None]) -> None:
+    """Converts into a new folder, and puts it in place of the one before."""
+    for left in kept.parent.glob(f"{UNFINISHED}*"):
+        shutil.rmtree(left, ignore_errors=True)
+    with tempfile.TemporaryDirectory(dir=kept.parent, prefix=UNFINISHED) as scratch:
+        made = Path(scratch, MODEL)
+        convert(made)
+        checked_json.save(made / ORIGIN, _description(made, origin))
+        if kept.exists():
+            shutil.rmtree(kept)
+        made.rename(kept)
+
+
+def _description(folder: Path, origin: Mapping[str, Any]) -> dict[str, Any]:
+    files = {path.name: checksum(path) for path in sorted(folder.iterdir()) if path.name != ORIGIN}
+    return {"format": FORMAT, **origin, "files": files}
 
 
 def write_vocabularies(vocabularies: Vocabularies, folder: Path) -> None:
