@@ -154,5 +154,5 @@ def spoken_dates_tiny() -> HParams:
         learning_rate_constant=0.5,
         # Tokens, not examples: about 100 dates.
         batch_size=1024,
-        train_steps=400,
+        train_steps=600,
     )

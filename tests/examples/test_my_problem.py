@@ -49,7 +49,7 @@ def run_readme(*training: str) -> str:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("updates", [60, pytest.param(400, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("updates", [60, pytest.param(600, marks=pytest.mark.nightly)])
 def test_the_commands_of_the_readme(updates: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Trains for a few updates, and nightly for as many as the problem's hparams have."""
     shutil.copytree(EXAMPLES, tmp_path / "examples", ignore=shutil.ignore_patterns("__pycache__"))
@@ -63,7 +63,7 @@ def test_the_commands_of_the_readme(updates: int, tmp_path: Path, monkeypatch: p
     assert len(outputs) == 600
     assert re.search(r"^BLEU_cased *= *\d", said, re.MULTILINE)
     assert re.search(r"^    step        loss    accuracy        bleu        chrf$", said, re.MULTILINE)
-    if updates == 400:
+    if updates == 600:
         right = sum(output == target for output, target in zip(outputs, targets, strict=True))
         assert right / len(outputs) > 0.8, "dates that were not seen in training"
         assert "\nthe fourteenth of July eighteen eighty-nine\n" in said, "decoded"
