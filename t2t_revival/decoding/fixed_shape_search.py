@@ -123,7 +123,8 @@ def _search(
 
     beams = initial_beams(sentences, positions)
     (beams,) = ops.while_loop(lambda beams: ops.any(is_active(beams)), step, (beams,))
-    return beams.finished_seq, beams.finished_scores, beams.length
+    exists = ops.expand_dims(beams.finished_scores > NEG_INF, 2)
+    return ops.where(exists, beams.finished_seq, PAD), beams.finished_scores, beams.length
 
 
 def initial_beams(sentences: Sentences, positions: int) -> FixedBeams:

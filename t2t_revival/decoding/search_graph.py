@@ -186,7 +186,7 @@ class SearchGraph:
             results = decode_all(step, sentences, beams)
         exists = tf.range(tf.shape(results.scores)[1]) < num_outputs
         scores = tf.where(exists, results.scores, NEG_INF)
-        return Results(tf.where(tf.expand_dims(exists, 2), results.seq, PAD), scores)
+        return Results(tf.where(tf.expand_dims(scores > NEG_INF, 2), results.seq, PAD), scores)
 
     def _step(
         self,

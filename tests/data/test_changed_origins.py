@@ -10,6 +10,8 @@ import pytest
 
 from t2t_revival import T2TError, Text2TextProblem, registry, sample_corpus
 from t2t_revival.data.config import Metadata, metadata_path
+from t2t_revival.utils import origins
+from t2t_revival.utils.origins import Origins
 from tests.support.line_corpus import snapshot, write_corpus
 
 
@@ -282,3 +284,11 @@ def test_a_source_of_the_script_itself_says_what_its_workers_need(corpus, tmp_pa
     assert (
         "it runs the script again that defines the source; move the source's class to a module" in ran.stderr
     )
+
+
+def test_files_that_stay_have_not_changed_and_are_not_read(tmp_path, monkeypatch):
+    file = tmp_path / "a"
+    file.write_text("one\n")
+    made = Origins.of([file])
+    monkeypatch.setattr(origins, "checksum", lambda path: 1 / 0)
+    assert made.change([file]) == made.change() == ""

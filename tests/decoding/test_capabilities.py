@@ -25,6 +25,7 @@ from t2t_revival.decoding.capabilities import (
     check_held,
 )
 from t2t_revival.decoding.engine import EngineConfig
+from t2t_revival.decoding.engines import CLASSES
 from t2t_revival.hparams import hparams
 from t2t_revival.serving.module import ServingModule
 from tests.support.searches import ensemble, jax_engine
@@ -107,12 +108,12 @@ def test_a_new_setting_is_refused(place):
         check(NewerSettings(sandwich=True).asked(), place)
 
 
-@pytest.mark.parametrize(
-    "name",
-    ["tensorflow_engine.TensorFlowEngine", "jax_engine.JaxEngine", "right_to_left.RightToLeftEngine"],
-)
+ENGINES = [f"decoding.{name}" for name in (*CLASSES.values(), "right_to_left:RightToLeftEngine")]
+
+
+@pytest.mark.parametrize("name", [*ENGINES, "addons.ctranslate2.engine:CTranslate2Engine"])
 def test_engines_have_the_methods_of_what_they_support(name):
-    engine = pkgutil.resolve_name(f"t2t_revival.decoding.{name}")
+    engine = pkgutil.resolve_name(f"t2t_revival.{name}")
     for feature, method in METHODS.items():
         assert (method in vars(engine)) == (feature in engine.place.features), feature
 

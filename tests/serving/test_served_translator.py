@@ -1,12 +1,15 @@
 """Arguments of `ServedTranslator`: as those of `Translator`."""
 
 from dataclasses import replace
+from io import BytesIO
 
 import numpy as np
 import pytest
 
-from t2t_revival import DecodeHParams, LineConstraints, T2TError, Translator
+from t2t_revival import DecodeHParams, LineConstraints, T2TError, Translator, registry
 from t2t_revival.addons.lexical.constraints import Term
+from t2t_revival.decoding.part_file import OutputStream
+from t2t_revival.decoding.resumable import translate_lines
 from t2t_revival.serving.served_translator import ServedTranslator
 from tests.support.exported import HEADS, asking
 
@@ -36,6 +39,19 @@ def test_a_single_string_is_a_line():
 def test_a_setting_that_requests_do_not_have_is_refused():
     with pytest.raises(T2TError, match="does not support no_repeat_ngram_size=3: give it to t2t-exporter"):
         ServedTranslator(Echo(), DecodeHParams(no_repeat_ngram_size=3))
+
+
+def test_a_parser_neither_describes_itself_nor_splits_sentences():
+    class Cutting(Echo):
+        def predict(self, signature, inputs):
+            assert signature == "serving_default"
+            return {**super().predict(signature, inputs), "truncated": [True for _ in inputs["inputs"]]}
+
+    parser, stream, notes = ServedTranslator(Cutting(), problem=registry.problem("parse_wsj")), BytesIO(), []
+    output, nothing = OutputStream(stream, "stdout"), [LineConstraints()]
+    translate_lines(parser, ["cat"], "x", output, constraints=nothing, on_note=notes.append, as_json=True)
+    assert b'"truncated": true' in stream.getvalue()
+    assert notes[0] == "warning: x, line 1: longer than the model's inputs: its end is left out"
 
 
 @pytest.mark.slow

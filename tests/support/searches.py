@@ -159,6 +159,7 @@ def _hypotheses(ids: np.ndarray, scores: np.ndarray) -> list[Hypothesis]:
         assert not row[len(one.ids) :].any(), "padding is at the end"
     number = int((scores > -np.inf).sum())
     assert not (scores[number:] > -np.inf).any(), "missing ones come last"
+    assert not ids[number:].any(), "missing ones have no ids"
     return found[:number]
 
 
