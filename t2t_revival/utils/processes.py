@@ -20,6 +20,7 @@ from t2t_revival.errors import T2TError
 HINT = (
     "start processes by multiprocessing's spawn, or load models only after the fork (gunicorn: no --preload)"
 )
+ONEDNN_CACHE = "ONEDNN_PRIMITIVE_CACHE_CAPACITY"
 
 _in_use = _was_in_use = False  # in this process; in the one that it was forked from
 
@@ -99,7 +100,10 @@ def _end_with_parent() -> None:
 
 
 def start_computing() -> None:
-    """Notes that this process computes with TensorFlow or JAX.
+    """Notes that this process computes with TensorFlow or JAX, before it does.
+
+    oneDNN keeps 1,024 compiled products, unless the environment says otherwise: batches of a search have more
+    shapes, and would compile them again and again.
 
     Raises:
         T2TError: it was forked from a process in which one of them was in use, and would hang.
@@ -110,6 +114,7 @@ def start_computing() -> None:
             f"this process was forked from one that used TensorFlow or JAX, and would hang: {HINT}"
         )
     _in_use = True
+    os.environ.setdefault(ONEDNN_CACHE, "16384")
 
 
 def check_not_forked(owner: int) -> None:
