@@ -20,13 +20,13 @@ from tests.test_import_direction import upward_imports
 
 LONGEST = "lines of the longest file"
 LIMITS = {
-    "lines of the package": 43_143,
-    "lines of the core": 32_649,  # all but addons/ and reproduction/
-    "lines of code": 24_267,  # no docstring, blank, comment, import
-    "lines of tests": 37_900,
+    "lines of the package": 43_134,
+    "lines of the core": 32_647,  # all but addons/ and reproduction/
+    "lines of code": 24_264,  # no docstring, blank, comment, import
+    "lines of tests": 37_899,
     LONGEST: 500,
-    "files": 280,
-    "private functions called once": 468,
+    "files": 278,
+    "private functions called once": 456,
     "parameters called values": 0,
     "circles of imports": 0,  # imports in functions and for type checkers count too
     "modules in the largest circle": 0,

@@ -20,9 +20,7 @@ from keras import ops, tree
 from t2t_revival.data.vocabulary.text_encoder import EOS, PAD
 from t2t_revival.decoding.engine import SearchSettings
 from t2t_revival.decoding.hypothesis_scores import score
-from t2t_revival.decoding.model_precision import InModelPrecision
-from t2t_revival.model.attention import FixedCache
-from t2t_revival.model.outputs import DecoderState
+from t2t_revival.model.incremental import DecoderState, FixedCache, InModelPrecision
 
 if TYPE_CHECKING:
     from t2t_revival.model import Transformer

@@ -19,11 +19,11 @@ from t2t_revival.decoding.constraints import PrefixConstraint, TreeConstraint, m
 from t2t_revival.decoding.decoding_loop import decode_all, drop_hidden_memory
 from t2t_revival.decoding.engine import Annotations, Inputs
 from t2t_revival.decoding.guards import Guards, restrict
-from t2t_revival.decoding.model_precision import InModelPrecision
 from t2t_revival.decoding.sampling import grow_samples
 from t2t_revival.decoding.tf_workarounds import cast_weights, max_or_one, prevent_fusion
 from t2t_revival.errors import T2TError
 from t2t_revival.model import DecoderState, Transformer
+from t2t_revival.model.incremental import InModelPrecision
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary import TextEncoder
@@ -231,8 +231,8 @@ def teacher_forced(
         logits = model({"inputs": source_ids, "targets": target_ids}, training=False)
         return logits, tf.zeros([tf.shape(source_ids)[0], 0, 0])
     encoded = model.encode(source_ids)
-    hidden, weights = model.decode(target_ids, source_ids, encoded, return_attention_scores=True)
-    of_layer = tf.cast(weights[-1], tf.float32)[:, heads.layer - 1]
+    hidden, _, weights = model.decode(target_ids, source_ids, encoded, return_attention_scores=True)
+    of_layer = tf.cast(weights, tf.float32)[:, heads.layer - 1]
     chosen = tf.gather(of_layer, [head - 1 for head in heads.heads], axis=1)
     attention = tf.where((target_ids != PAD)[:, :, None], tf.reduce_mean(chosen, axis=1), 0.0)
     if heads.shifted:

@@ -8,10 +8,11 @@ from t2t_revival.model.attention import MultiHeadAttention
 from t2t_revival.model.dropout import Dropout
 from t2t_revival.model.embedding import PositionalEncoding, TokenEmbedding
 from t2t_revival.model.feed_forward import FeedForward
-from t2t_revival.model.outputs import AttentionWeights, DecoderState
+from t2t_revival.model.incremental import DecoderState
+from t2t_revival.model.layer import LayerConfig
 from t2t_revival.model.residual import LayerNorm, Residual
 from t2t_revival.model.stacks import Decoder, DecoderLayer, Encoder, EncoderLayer
-from t2t_revival.model.transformer import Transformer
+from t2t_revival.model.transformer import AttentionWeights, Transformer
 
 __all__ = [
     "AttentionWeights",
@@ -22,6 +23,7 @@ __all__ = [
     "Encoder",
     "EncoderLayer",
     "FeedForward",
+    "LayerConfig",
     "LayerNorm",
     "MultiHeadAttention",
     "PositionalEncoding",

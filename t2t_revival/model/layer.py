@@ -1,11 +1,47 @@
-"""The base classes of all layers here, and an initializer."""
+"""The base classes of all layers here, the sizes of a stack's layers, and an initializer."""
 
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import keras
 from keras import ops
 
 from t2t_revival.utils.keras_hooks import build_sublayers
+
+
+@dataclass(frozen=True)
+class LayerConfig:
+    """Sizes and kinds of the layers of encoder and decoder; by default those of the paper, without dropout.
+
+    Attributes:
+        num_heads: h, heads of each attention.
+        hidden_size: d_model, channels of inputs and outputs.
+        filter_size: d_ff, channels of the feed-forward network's inner layer.
+        dropout: probability, on the output of each sub-layer.
+        key_channels: h * d_k, channels of the keys of all heads together; `None` uses `hidden_size`.
+        value_channels: h * d_v, likewise.
+        attention_dropout: probability, on attention weights.
+        relu_dropout: probability, inside the feed-forward network.
+        pre_norm: whether norms come before sub-layers (T2T v2, v3), not after them (the paper).
+        norm_epsilon: added to the variance in layer normalisation.
+        attention_window: r of restricted self-attention (section 4), positions; 0 shows all.
+        decoder_self_attention: "attention", or "ssru" for a recurrent unit in its place.
+    """
+
+    num_heads: int = 8
+    hidden_size: int = 512
+    filter_size: int = 2048
+    dropout: float = 0.0
+    key_channels: int | None = None
+    value_channels: int | None = None
+    attention_dropout: float = 0.0
+    relu_dropout: float = 0.0
+    pre_norm: bool = False
+    norm_epsilon: float = 1e-6
+    attention_window: int = 0
+    decoder_self_attention: str = "attention"
 
 
 class Layer(keras.layers.Layer):
@@ -28,17 +64,32 @@ class Layer(keras.layers.Layer):
         build_sublayers(self)
 
 
-class SequenceLayer(Layer):
-    """A layer whose output has the shape of its input, [batch, length, hidden]."""
+class ConfiguredLayer(Layer):
+    """A layer, or a stack, of a `LayerConfig`, whose output has the shape of its input, [..., hidden].
 
-    def compute_output_spec(self, x: Any, *args: Any, **how: Any) -> Any:
+    Args:
+        config: sizes and kinds.
+    """
+
+    def __init__(self, config: LayerConfig, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.config = config
+
+    def compute_output_spec(self, x: Any, *inputs: Any, **options: Any) -> Any:
         """Returns shape and type of the output.
 
         Keras would trace `call`, which fails under JAX where a shape depends on an unknown length.
         """
-        if how.get("return_attention_scores"):
-            return super().compute_output_spec(x, *args, **how)
+        if options.get("return_attention_scores"):
+            return super().compute_output_spec(x, *inputs, **options)
         return keras.KerasTensor(x.shape, dtype=self.compute_dtype)
+
+    def get_config(self) -> dict[str, Any]:
+        return {**super().get_config(), "config": asdict(self.config)}
+
+    @classmethod
+    def from_config(cls, config: dict[str, Any]) -> ConfiguredLayer:
+        return cls(**{**config, "config": LayerConfig(**config["config"])})
 
 
 class SideBySide(keras.initializers.Initializer):

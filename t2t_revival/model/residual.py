@@ -6,8 +6,39 @@ import keras
 from keras import ops
 
 from t2t_revival.model.dropout import Dropout
-from t2t_revival.model.layer import Layer
-from t2t_revival.model.normalize import normalize
+from t2t_revival.model.layer import ConfiguredLayer, Layer, LayerConfig
+
+
+@ops.custom_gradient
+def normalize(x: Any, gamma: Any, beta: Any, epsilon: Any) -> Any:
+    """(x - mean) / sqrt(variance + epsilon) * gamma + beta over the last axis (Ba et al., 2016).
+
+    The gradient is written out: what a backend derives from the formula takes twice the passes over
+    memory, and normalisation is a tenth of a training step on a CPU.
+
+    Args:
+        x: float32 [rows, channels].
+        gamma: float32 [channels].
+        beta: float32 [channels].
+        epsilon: float32 scalar.
+
+    Returns:
+        float32 [rows, channels].
+    """
+    centred = x - ops.mean(x, axis=-1, keepdims=True)
+    scale = ops.rsqrt(ops.mean(centred * centred, axis=-1, keepdims=True) + epsilon)  # [rows, 1]
+    normal = centred * scale
+
+    def gradient(*args: Any, upstream: Any = None) -> tuple[Any, Any, Any, Any]:
+        up = args[0] if upstream is None else upstream
+        along = up * normal
+        channels = x.shape[-1]
+        column = gamma[:, None] / channels  # [channels, 1]
+        mean, slope = ops.matmul(up, column), ops.matmul(along, column)  # [rows, 1]
+        dx = (up * gamma - mean - normal * slope) * scale
+        return dx, ops.sum(along, axis=0), ops.sum(up, axis=0), ops.zeros_like(epsilon)
+
+    return normal * gamma + beta, gradient
 
 
 @keras.saving.register_keras_serializable("t2t_revival")
@@ -44,43 +75,30 @@ class LayerNorm(Layer):
 
 
 @keras.saving.register_keras_serializable("t2t_revival")
-class Residual(Layer):
+class Residual(ConfiguredLayer):
     """A residual connection around a sub-layer.
 
     Post-norm (the paper): LayerNorm(x + Dropout(Sublayer(x))). Pre-norm (T2T v2, v3):
     x + Dropout(Sublayer(LayerNorm(x))).
 
-    Args:
-        hidden_size: d_model, channels.
-        dropout: probability, on the sub-layer's output (section 5.4).
-        pre_norm: whether the norm comes before the sub-layer.
-        epsilon: of the layer normalisation.
-
     Example:
-        residual = Residual(hidden_size=512, dropout=0.1)
+        residual = Residual(LayerConfig(hidden_size=512, dropout=0.1))
         x = residual(x, feed_forward(residual.preprocess(x)))
 
     Reference: Vaswani et al., 2017, section 3.1; T2T's `layer_preprocess` and `layer_postprocess`.
     """
 
-    def __init__(
-        self,
-        hidden_size: int,
-        dropout: float = 0.0,
-        pre_norm: bool = False,
-        epsilon: float = 1e-6,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(**kwargs)
-        self.pre_norm = pre_norm
-        self.norm = LayerNorm(hidden_size, epsilon, dtype=self.dtype_policy, name="norm")
-        self.dropout = Dropout(dropout, dtype=self.dtype_policy, name="dropout")
+    def __init__(self, config: LayerConfig, **kwargs: Any) -> None:
+        super().__init__(config, **kwargs)
+        norm = config.hidden_size, config.norm_epsilon
+        self.norm = LayerNorm(*norm, dtype=self.dtype_policy, name="norm")
+        self.dropout = Dropout(config.dropout, dtype=self.dtype_policy, name="dropout")
 
     def preprocess(self, x: Any) -> Any:
         """Returns the sub-layer's input for `x`, [..., hidden]."""
-        return self.norm(x) if self.pre_norm else x
+        return self.norm(x) if self.config.pre_norm else x
 
     def call(self, x: Any, output: Any, training: bool = False) -> Any:
         """Adds the sub-layer's `output` to `x`, both [..., hidden]."""
         x = x + self.dropout(output, training=training)
-        return x if self.pre_norm else self.norm(x)
+        return x if self.config.pre_norm else self.norm(x)

@@ -4,24 +4,37 @@ from __future__ import annotations
 
 import dataclasses
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import keras
 from keras import ops
 
 from t2t_revival.hparams import HParams
-from t2t_revival.model.attention import MASKED, padding_bias
 from t2t_revival.model.dropout import Dropout
 from t2t_revival.model.embedding import PositionalEncoding, TokenEmbedding
 from t2t_revival.model.extensions.deterministic_attention import DeterministicAttention
-from t2t_revival.model.outputs import AttentionWeights, DecoderState
-from t2t_revival.model.products import matmul
+from t2t_revival.model.incremental import IncrementalDecoding
+from t2t_revival.model.layer import LayerConfig
 from t2t_revival.model.stacks import Decoder, Encoder
 from t2t_revival.utils.keras_hooks import build_sublayers
 
 
+class AttentionWeights(NamedTuple):
+    """Attention weights, float32 [batch, layers, heads, query, memory]; over memory the sum is 1.
+
+    Attributes:
+        encoder: source positions over source positions.
+        decoder: target positions over the targets before them: memory 0 is the start, memory m target m - 1.
+        encoder_decoder: target positions over source positions.
+    """
+
+    encoder: Any
+    decoder: Any
+    encoder_decoder: Any
+
+
 @keras.saving.register_keras_serializable("t2t_revival")
-class Transformer(keras.Model):
+class Transformer(IncrementalDecoding, keras.Model):
     """The encoder-decoder of section 3. All weights exist once it is constructed.
 
     Args:
@@ -55,12 +68,6 @@ class Transformer(keras.Model):
         embedding = partial(TokenEmbedding, hidden_size=h.hidden_size, dtype=dtype)
         positions = partial(PositionalEncoding, h.hidden_size, h.pos, h.max_length, dtype=dtype)
         dropout = partial(Dropout, h.layer_prepostprocess_dropout, dtype=dtype)
-        sizes = {"num_heads": h.num_heads, "hidden_size": h.hidden_size, "filter_size": h.filter_size}
-        heads = {"key_channels": h.key_channels, "value_channels": h.value_channels}
-        rates = {"attention_dropout": h.attention_dropout, "relu_dropout": h.relu_dropout}
-        norms = {"pre_norm": h.pre_norm, "norm_epsilon": h.norm_epsilon}
-        layer: dict[str, Any] = {**sizes, **heads, **rates, **norms, "attention_window": h.attention_window}
-        layer |= {"dropout": h.layer_prepostprocess_dropout, "dtype": dtype}
         self.target_embedding = embedding(self.target_vocab_size, name="target_embedding")
         self.source_embedding = self.softmax_embedding = self.target_embedding
         if target_vocab_size or not h.shared_embedding_and_softmax_weights:
@@ -76,9 +83,12 @@ class Transformer(keras.Model):
             self.deterministic_attention = DeterministicAttention(
                 vocab_size, h.hidden_size, dtype=dtype, name="deterministic_attention"
             )
-        self.encoder = Encoder(h.encoder_layers, **layer, name="encoder")
-        layer["decoder_self_attention"] = h.decoder_self_attention
-        self.decoder = Decoder(h.decoder_layers, **layer, name="decoder")
+        names = {field.name for field in dataclasses.fields(LayerConfig)} - {"dropout"}
+        config = LayerConfig(
+            dropout=h.layer_prepostprocess_dropout, **{name: getattr(h, name) for name in names}
+        )
+        self.encoder = Encoder(h.encoder_layers, config, dtype=dtype, name="encoder")
+        self.decoder = Decoder(h.decoder_layers, config, dtype=dtype, name="decoder")
         self.build()
 
     def build(self, input_shape: Any = None) -> None:
@@ -98,7 +108,7 @@ class Transformer(keras.Model):
         return self.softmax_embedding(self.hidden(inputs, training), reverse=True)
 
     def compute_output_spec(self, inputs: dict[str, Any], training: bool = False) -> Any:
-        """Returns shape and type of the logits; see `SequenceLayer.compute_output_spec`."""
+        """Returns shape and type of the logits; see `ConfiguredLayer.compute_output_spec`."""
         return keras.KerasTensor((*inputs["targets"].shape, self.target_vocab_size), dtype=self.compute_dtype)
 
     def hidden(self, inputs: dict[str, Any], training: bool = False) -> Any:
@@ -106,14 +116,22 @@ class Transformer(keras.Model):
         encoded = self.encode(inputs["inputs"], training)
         return self.decode(inputs["targets"], inputs["inputs"], encoded, training)
 
-    def encode(self, source: Any, training: bool = False, **how: Any) -> Any:
-        """Encodes ids [batch, source] -> [batch, source, hidden]; results and `how` as `Encoder.call`."""
+    def encode(self, source: Any, training: bool = False, return_attention_scores: bool = False) -> Any:
+        """Encodes ids [batch, source] -> [batch, source, hidden]; see `Encoder.call`."""
         x = self.source_positions(self.source_embedding(source))
         x = self.source_dropout(x, training=training)
-        return self.encoder(x, mask=ops.not_equal(source, 0), training=training, **how)
+        scores = {"return_attention_scores": return_attention_scores}
+        return self.encoder(x, mask=ops.not_equal(source, 0), training=training, **scores)
 
-    def decode(self, targets: Any, source: Any, encoded: Any, training: bool = False, **how: Any) -> Any:
-        """Decodes with teacher forcing; results and `how` as `Decoder.call`.
+    def decode(
+        self,
+        targets: Any,
+        source: Any,
+        encoded: Any,
+        training: bool = False,
+        return_attention_scores: bool = False,
+    ) -> Any:
+        """Decodes with teacher forcing, [batch, target, hidden]; see `Decoder.call`.
 
         `targets`, not shifted, and `source` are ids [batch, target] and [batch, source]; `encoded` is the
         source as `encode` returns it.
@@ -125,74 +143,15 @@ class Transformer(keras.Model):
             words = self.deterministic_attention.words(source, encoded)
             x = x + self.deterministic_attention(ops.cumsum(word_tokens, axis=1), words)
         x = self.target_dropout(x, training=training)
-        return self.decoder(x, encoded, encoded_mask=ops.not_equal(source, 0), training=training, **how)
+        scores = {"return_attention_scores": return_attention_scores}
+        return self.decoder(x, encoded, encoded_mask=ops.not_equal(source, 0), training=training, **scores)
 
     def attention_weights(self, inputs: dict[str, Any]) -> AttentionWeights:
         """Returns the weights of all attentions of `call`, which has the same `inputs`."""
-        source, how = inputs["inputs"], {"return_attention_scores": True}
-        encoded, encoder_weights = self.encode(source, **how)
-        _, decoder_weights = self.decode(inputs["targets"], source, encoded, **how)
-        all_weights = (encoder_weights, *decoder_weights)
-        return AttentionWeights(*(ops.cast(weights, "float32") for weights in all_weights))
-
-    def start_decoding(self, source: Any, beams: int = 1, positions: int = 0) -> DecoderState:
-        """Encodes `source`, ids [batch, source], and returns the state before the first position.
-
-        With `positions`, its shapes are fixed: it has room for as many, of `beams` hypotheses each.
-        """
-        encoded = self.encode(source)
-        batch = ops.shape(source)[0]
-        attention = self.deterministic_attention
-        if positions:
-            self_bias = ops.full((batch, beams, positions * beams), MASKED)
-        else:
-            self_bias = ops.zeros((batch, beams, 0))
-        return DecoderState(
-            self_caches=[
-                layer.self_attention.empty_cache(batch, beams, positions) for layer in self.decoder.layers
-            ],
-            self_bias=self_bias,
-            encoder_caches=[
-                layer.encoder_attention.key_value_heads(encoded) for layer in self.decoder.layers
-            ],
-            encoder_bias=padding_bias(ops.not_equal(source, 0)),
-            softmax_kernel=self.softmax_kernel(),
-            words=attention.words(source, encoded) if attention else (),
-            words_emitted=ops.zeros((batch, beams), "int32") if attention else (),
-        )
-
-    def softmax_kernel(self, ids: Any = None) -> Any:
-        """Returns the matrix before the softmax; see `TokenEmbedding.kernel`."""
-        return self.softmax_embedding.kernel(ids)
-
-    def decode_step(self, last: Any, position: Any, state: DecoderState) -> tuple[Any, DecoderState]:
-        """Returns scores of the token at `position`.
-
-        Args:
-            last: ids [batch, beams] of the position before; 0 where `position` is 0.
-            position: int scalar, counted from 0.
-            state: from `start_decoding` or from the step before.
-
-        Returns:
-            Logits, [batch, beams, vocab], and the new state.
-        """
-        batch, beams = ops.shape(last)
-        x = self.target_embedding(ops.reshape(last, (-1,)))  # [batch * beams, hidden]
-        x = self.target_positions(x, ops.reshape(position, (1,)))
-        if self.deterministic_attention:
-            words_emitted = state.words_emitted + self.deterministic_attention.stand_for(last)
-            vectors = self.deterministic_attention(words_emitted, state.words)  # [batch, beams, hidden]
-            x = x + ops.reshape(vectors, (-1, self.hparams.hidden_size))
-            state = state._replace(words_emitted=words_emitted)
-        self_attention = self.decoder.layers[0].self_attention
-        self_bias = self_attention.next_bias(state.self_bias, batch, beams, state.self_caches[0])
-        state = state._replace(self_bias=self_bias)
-        # Keras refuses inputs that are neither tensors nor plain values, as a `Matrix`.
-        without_kernel = state._replace(softmax_kernel=())
-        x, self_caches = self.decoder(x, state=without_kernel, beams=beams)
-        logits = matmul(x, state.softmax_kernel)  # [batch * beams, vocab]
-        logits = ops.reshape(logits, (-1, beams, ops.shape(logits)[1]))  # [batch, beams, vocab]
-        return logits, state._replace(self_caches=self_caches)
+        source = inputs["inputs"]
+        encoded, encoder = self.encode(source, return_attention_scores=True)
+        _, *decoder = self.decode(inputs["targets"], source, encoded, return_attention_scores=True)
+        return AttentionWeights(*(ops.cast(weights, "float32") for weights in (encoder, *decoder)))
 
     def get_config(self) -> dict[str, Any]:
         config = {"hparams": dataclasses.asdict(self.hparams), "vocab_size": self.vocab_size}

@@ -98,7 +98,7 @@ class _Builder:
         bracket, label = token[:1], token[1:]
         if token == WORD:
             self._add_word()
-        elif bracket == OPEN and _is_label(label) and len(self._open) <= MOST_OPEN:
+        elif bracket == OPEN and label and not {OPEN, CLOSE} & set(label) and len(self._open) <= MOST_OPEN:
             self._open.append(Tree(label, []))
         elif bracket == CLOSE:
             self._close_down_to(label)
@@ -138,10 +138,6 @@ class _Builder:
             self._open[-1].append(node)
         else:
             self._repaired = True
-
-
-def _is_label(text: str) -> bool:
-    return text != "" and OPEN not in text and CLOSE not in text
 
 
 def _tokens(tree: Tree) -> Iterator[str]:

@@ -184,20 +184,12 @@ def _parsed(text: str, where: str) -> Tree:
             open_nodes.append(Tree(piece["label"], []))
         elif piece[0] == ")":
             node = open_nodes.pop()
-            _check_node(node, where)
-            open_nodes[-1].append(_joined(node))
+            if len(node) == 0:
+                raise T2TError(f"{where}: a constituent without words: ({node.label()})")
+            if len({type(child) for child in node}) > 1:
+                raise T2TError(f"{where}: a word without a tag in {bracketing(node)[:60]!r}")
+            is_word = isinstance(node[0], str)  # whose parts are joined
+            open_nodes[-1].append(Tree(node.label(), [SPACE.join(node)]) if is_word else node)
         else:
             open_nodes[-1].append(piece[0])
     return open_nodes[0][0]
-
-
-def _check_node(node: Tree, where: str) -> None:
-    if len(node) == 0:
-        raise T2TError(f"{where}: a constituent without words: ({node.label()})")
-    if len({type(child) for child in node}) > 1:
-        raise T2TError(f"{where}: a word without a tag in {bracketing(node)[:60]!r}")
-
-
-def _joined(node: Tree) -> Tree:
-    """Joins the parts of a word, if the node is one."""
-    return Tree(node.label(), [SPACE.join(node)]) if isinstance(node[0], str) else node

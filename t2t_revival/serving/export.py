@@ -6,6 +6,7 @@ import re
 import tempfile
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -126,19 +127,15 @@ def write_version(export_dir: Path, translator: Translator, write: Callable[[Pat
             version = Path(folder) / "version"
             write(version)
             save_origin(translator, version)
-            return version.rename(export_dir / str(_new_version(export_dir)))
+            versions = [int(path.name) for path in export_dir.iterdir() if path.name.isdecimal()]
+            number = max(int(time.time()), *(earlier + 1 for earlier in versions), 0)  # seconds since 1970
+            return version.rename(export_dir / str(number))
     except tf.errors.ResourceExhaustedError as error:
         raise T2TError(
             f"cannot write {export_dir}: the disk is full; free some space or give another folder"
         ) from error
     except (OSError, tf.errors.OpError) as error:
         raise T2TError(f"cannot write {export_dir}: {error}") from error
-
-
-def _new_version(export_dir: Path) -> int:
-    """Returns the seconds since 1970, or more if a version there is as high."""
-    versions = [int(path.name) for path in export_dir.iterdir() if path.name.isdecimal()]
-    return max(int(time.time()), *(version + 1 for version in versions), 0)
 
 
 def _write_configuration(export_dir: Path, name: str) -> None:
@@ -162,6 +159,8 @@ def _write_warmup(folder: Path, name: str, translator: Translator, signatures: I
     path = folder / WARMUP
     path.parent.mkdir(parents=True, exist_ok=True)
     with tf.io.TFRecordWriter(str(path)) as records:
+        usual, sampling = translator.options, DecodeHParams(sampling_method="random")
+        sampling = replace(sampling, alpha=usual.alpha, extra_length=usual.extra_length)
         for pieces, lines in product(WARMUP_PIECES, WARMUP_LINES):
             line = vocabulary.decode(range(FIRST_PIECE, min(FIRST_PIECE + pieces, vocabulary.size)))
             for signature in signatures:
@@ -169,7 +168,7 @@ def _write_warmup(folder: Path, name: str, translator: Translator, signatures: I
                 if signature == SCORE:
                     inputs |= {"targets": [line] * lines, "alternatives": [0] * lines}
                 elif signature not in (DEFAULT, DESCRIBE):
-                    options = _options_of(signature, translator.options)
+                    options = sampling if signature == WITH_SAMPLING else usual
                     inputs |= option_inputs(options, lines, options.outputs)
                     if signature == WITH_TABLES:
                         inputs["tables"] = [addon("no_tables")] * lines
@@ -178,13 +177,6 @@ def _write_warmup(folder: Path, name: str, translator: Translator, signatures: I
                     elif known_tags(translator.vocabularies, translator.problem):
                         inputs["tag"] = [translator.options.tag] * lines
                 records.write(_prediction_log(name, signature, inputs))
-
-
-def _options_of(signature: str, options: DecodeHParams) -> DecodeHParams:
-    """Returns the options of an export, for a signature: those that sample if it does."""
-    if signature != WITH_SAMPLING:
-        return options
-    return DecodeHParams(alpha=options.alpha, extra_length=options.extra_length, sampling_method="random")
 
 
 def _prediction_log(name: str, signature: str, inputs: dict[str, list[Any]]) -> bytes:

@@ -71,6 +71,7 @@ schedule scheduled_sampling_ shared_embedding split_targets_ std_server_protocol
 symbol_modality_num_shards tpu_batch_size_per_shard tpu_enable_host_call train_steps use_ video_
 vocab_divisor warm_start_from warm_start_from_second weight_ weights_fn
 """
+IS_OTHER = re.compile("|".join(f"{name}.*" if name.endswith("_") else name for name in OTHERS.split()))
 
 
 def t2t_checkpoint(path: Path) -> Path | None:
@@ -247,17 +248,13 @@ class T2TSettings:
             f"{name}={value!r}"
             for name, value in sorted(theirs.items())
             if (name in SUPPORTED and value not in SUPPORTED[name])
-            or not (name in T2TS or name in SUPPORTED or _is_other(name))
+            or not (name in T2TS or name in SUPPORTED or IS_OTHER.fullmatch(name))
         ]
         if wrong:
             raise T2TError(
                 f"{self.path}: {', '.join(wrong)}: not supported, or unknown to tensor2tensor 1.4 to 1.15; "
                 "give --ignored_hparams=NAME,... if the model does not depend on it"
             )
-
-
-def _is_other(name: str) -> bool:
-    return any(name == other or (other.endswith("_") and name.startswith(other)) for other in OTHERS.split())
 
 
 def _schedule(theirs: Mapping[str, Any], imported: dict[str, Any]) -> list[str]:

@@ -140,10 +140,10 @@ class TrainingTransformer(Transformer):
         if not self.hparams.guided_alignment_weight:
             return self.hidden({"inputs": source, "targets": targets}, training=True)
         encoded = self.encode(source, training=True)
-        how = {"training": True, "return_attention_scores": True}
-        hidden, weights = self.decode(targets, source, encoded, **how)
+        scores = {"training": True, "return_attention_scores": True}
+        hidden, _, weights = self.decode(targets, source, encoded, **scores)
         layer, head = self.hparams.guided_head
-        return hidden, weights[-1][:, layer, head]
+        return hidden, weights[:, layer, head]
 
     def token_losses(self, x: Any, y: Any, parts: Any, weights: Any) -> tuple[Any, Any]:
         """Returns the sums over tokens of smoothed and of plain cross-entropy times weight, float32 scalars.

@@ -114,7 +114,7 @@ def start_computing() -> None:
             f"this process was forked from one that used TensorFlow or JAX, and would hang: {HINT}"
         )
     _in_use = True
-    os.environ.setdefault(ONEDNN_CACHE, "16384")
+    os.environ.setdefault(ONEDNN_CACHE, "4096")
 
 
 def check_not_forked(owner: int) -> None:

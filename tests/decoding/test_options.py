@@ -1,6 +1,8 @@
+import numpy as np
 import pytest
 
 from t2t_revival import DecodeHParams, T2TError
+from t2t_revival.decoding.hypothesis_scores import TERMS, score
 
 
 def test_defaults_are_the_papers():
@@ -100,3 +102,19 @@ def test_settings_are_a_string() -> None:
         T2TError, match=r"^decode_hparams: {'beam_size': 3} is not a string of settings, such as"
     ):
         DecodeHParams.parse({"beam_size": 3})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_output_gets_a_better_score_than_the_bound(seed):
+    length_now, longest = 3, 12
+    random = np.random.default_rng(seed)
+    settings = {term.name: random.uniform(term.minimum, term.maximum) for term in TERMS}
+    settings = {name: np.float32(value) for name, value in settings.items() if random.random() < 0.8}
+    log_probs = -random.exponential(5, [2, 4]).astype(np.float32)
+    bound = np.asarray(score(log_probs, length_now, settings, longest=np.full([2, 1], longest)))
+    scores = [
+        score(log_probs - np.float32(lost), length, settings)
+        for length in range(length_now, longest + 1)
+        for lost in (0, 0.1, 10)
+    ]
+    assert (np.max(scores, axis=0) <= bound + 1e-5 * np.abs(bound)).all()

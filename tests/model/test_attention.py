@@ -1,23 +1,25 @@
 """Section 3.2: biases, masks and dropout of attention; test_transformer.py compares its values."""
 
+from typing import Any
+
 import keras
 import numpy as np
 import pytest
 from keras import ops
 
-from t2t_revival.model.attention import (
-    MultiHeadAttention,
-    scaled_dot_product_attention,
-)
+from t2t_revival.model import LayerConfig
+from t2t_revival.model.attention import MultiHeadAttention, scaled_dot_product_attention
 
 pytestmark = pytest.mark.filterwarnings("ignore:You are using a softmax over axis -1")  # a first step
 RNG = np.random.default_rng(3)
 
 
 def built(
-    key: int | None = None, value: int | None = None, heads: int = 2, hidden: int = 8, **arguments: object
+    key: int | None = None, value: int | None = None, heads: int = 2, hidden: int = 8, **arguments: Any
 ) -> tuple[MultiHeadAttention, dict[str, np.ndarray]]:
-    layer = MultiHeadAttention(heads, hidden, key, value, **arguments, name="a")
+    rate = arguments.pop("dropout", 0.0)
+    config = LayerConfig(heads, hidden, key_channels=key, value_channels=value, attention_dropout=rate)
+    layer = MultiHeadAttention(config, **arguments, name="a")
     layer.build()
     return layer, {w.path: np.array(w, "float64") for w in layer.weights}
 

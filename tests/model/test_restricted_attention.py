@@ -1,5 +1,6 @@
 """Section 4: self-attention over a neighbourhood, against full attention of which only a band is seen."""
 
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from keras import ops
 
 from t2t_revival import HParams, Transformer
+from t2t_revival.model import LayerConfig
 from t2t_revival.model.attention import MASKED, MultiHeadAttention
 from t2t_revival.model.extensions import restricted_attention
 from t2t_revival.model.extensions.restricted_attention import RestrictedSelfAttention
@@ -17,11 +19,11 @@ from tests.support.numpy_transformer import multi_head, neighbourhoods, self_mat
 
 pytestmark = pytest.mark.filterwarnings("ignore:You are using a softmax over axis -1")  # a first step
 RNG = np.random.default_rng(8)
-SIZES = {"num_heads": 2, "hidden_size": 8}
 
 
-def built(window: int, causal: bool, **arguments: int) -> RestrictedSelfAttention:
-    layer = RestrictedSelfAttention(window, **SIZES, **arguments, causal=causal, name="a")
+def built(window: int, causal: bool, **sizes: Any) -> RestrictedSelfAttention:
+    config = LayerConfig(2, 8, attention_window=window, **sizes)
+    layer = RestrictedSelfAttention(config, causal=causal, name="a")
     layer.build()
     return layer
 
@@ -72,7 +74,7 @@ def test_outputs_and_gradients_equal_those_of_a_band_of_biases(
     length: int, window: int, masked: bool
 ) -> None:
     """With the blocks' own sizes; padded positions too: what is far is hidden more than padding."""
-    layer, full = built(window, masked), MultiHeadAttention(**SIZES, name="a")
+    layer, full = built(window, masked), MultiHeadAttention(LayerConfig(2, 8), name="a")
     full.build()
     full.set_weights(layer.get_weights())
     mask = padding([length, length * 2 // 3], length)

@@ -8,7 +8,9 @@ from hypothesis import strategies as st
 from keras import ops
 
 from t2t_revival import HParams, Transformer
+from t2t_revival.model import LayerConfig
 from t2t_revival.model.extensions.ssru import SSRU, recurrence
+from t2t_revival.model.incremental import Step, empty_cache, step
 from tests.support.numpy_transformer import ssru
 
 RNG = np.random.default_rng(9)
@@ -17,7 +19,7 @@ SPEC = tf.TensorSpec([None, None, 4])  # [length, batch, hidden]
 
 def make() -> SSRU:
     """A unit of 4 channels whose bias matters."""
-    layer = SSRU(4, name="unit")
+    layer = SSRU(LayerConfig(hidden_size=4), name="unit")
     layer.build()
     layer.forget_bias.assign(RNG.standard_normal(4))
     return layer
@@ -41,9 +43,9 @@ def test_all_positions_and_steps_equal_numpy(length: int, sentences: int, beams:
     weights = [np.array(weight, "float64") for weight in layer.weights]
     expected = np.stack([ssru(sentence, *weights) for sentence in x])
     np.testing.assert_allclose(ops.convert_to_numpy(layer(x)), expected, atol=1e-5)
-    cache = layer.empty_cache(sentences, beams)
+    cache = empty_cache(layer, sentences, beams, 0)
     for position in range(length):
-        output, cache = layer(x[:, position], cache=cache, beams=beams)
+        output, cache = step(layer, x[:, position], cache, Step(beams, None, None))
         assert cache.shape == (sentences, beams, 4), "it does not grow"
         np.testing.assert_allclose(ops.convert_to_numpy(output), expected[:, position], atol=1e-5)
 

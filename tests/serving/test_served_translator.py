@@ -7,11 +7,13 @@ import numpy as np
 import pytest
 
 from t2t_revival import DecodeHParams, LineConstraints, T2TError, Translator, registry
+from t2t_revival.addons.ctranslate2.served import TranslatorModel
 from t2t_revival.addons.lexical.constraints import Term
 from t2t_revival.decoding.part_file import OutputStream
 from t2t_revival.decoding.resumable import translate_lines
 from t2t_revival.serving.served_translator import ServedTranslator
-from tests.support.exported import HEADS, asking
+from t2t_revival.serving.signatures import DEFAULT
+from tests.support.exported import HEADS, USUAL, asking
 
 
 class Echo:
@@ -28,6 +30,7 @@ class Echo:
 
 
 TRANSLATOR = ServedTranslator(Echo())
+SENTENCES = ["The dog sees 3 houses. A cat!  Der Hund?", "", " cat ", "the dog " * 40, "One. Two."]
 
 
 def test_a_single_string_is_a_line():
@@ -44,7 +47,7 @@ def test_a_setting_that_requests_do_not_have_is_refused():
 def test_a_parser_neither_describes_itself_nor_splits_sentences():
     class Cutting(Echo):
         def predict(self, signature, inputs):
-            assert signature == "serving_default"
+            assert signature == DEFAULT
             return {**super().predict(signature, inputs), "truncated": [True for _ in inputs["inputs"]]}
 
     parser, stream, notes = ServedTranslator(Cutting(), problem=registry.problem("parse_wsj")), BytesIO(), []
@@ -106,3 +109,27 @@ def assert_same(found, expected):
         np.testing.assert_allclose(*scores, rtol=1e-4)
         nothing = {"score": 0.0, "details": None}
         assert [replace(one, **nothing) for one in outputs] == [replace(one, **nothing) for one in others]
+
+
+@pytest.mark.slow
+def test_a_document_has_the_same_output_everywhere(translator, served):
+    pytest.importorskip("sentencex")
+    document = [line for line in SENTENCES if len(line) < 100] * 20
+    options = replace(USUAL, split_sentences=True)
+    expected = Translator(translator.model, translator.vocabulary, options, 30).nbest(document)
+    found = asking(served, "split_sentences=True").nbest(document)
+    assert [row[0].text for row in found] == [row[0].text for row in expected]
+    assert found[0][0].score == pytest.approx(expected[0][0].score, rel=1e-4)
+    assert len(found) == len(document)
+
+
+@pytest.mark.slow
+def test_lines_that_are_too_long_are_named(translator, served):
+    pytest.importorskip("sentencex")
+    for one in (served, TranslatorModel(translator)):
+        found = one.predict(DEFAULT, {"inputs": SENTENCES})
+        assert found["truncated"] == [False, False, False, True, False]
+    outputs = asking(served).nbest(SENTENCES)
+    assert [row[0].truncated for row in outputs] == [False, False, False, True, False]
+    in_parts = asking(served, "split_sentences=True").nbest(SENTENCES)
+    assert not any(row[0].truncated for row in in_parts)

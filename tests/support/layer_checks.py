@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from t2t_revival.model import (
     Encoder,
     EncoderLayer,
     FeedForward,
+    LayerConfig,
     LayerNorm,
     MultiHeadAttention,
     PositionalEncoding,
@@ -35,8 +36,9 @@ X = RNG.standard_normal((2, 5, 8)).astype("float32")
 ENCODED = RNG.standard_normal((2, 4, 8)).astype("float32")
 IDS = np.array([[3, 4, 5, 6, 1], [7, 1, 0, 0, 0]], "int32")
 MASK, ENCODED_MASK = IDS != 0, np.array([[True] * 4, [True, True, False, False]])
-HEADS = {"num_heads": 2, "hidden_size": 8}
-LAYER = {**HEADS, "filter_size": 16, "dropout": 0.1, "attention_dropout": 0.1, "relu_dropout": 0.1}
+LAYER = LayerConfig(
+    num_heads=2, hidden_size=8, filter_size=16, dropout=0.1, attention_dropout=0.1, relu_dropout=0.1
+)
 PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
 
 
@@ -63,25 +65,30 @@ class Case:
     trained: bool = True
 
 
+def with_config(**changes: Any) -> dict[str, Any]:
+    """Arguments of a layer or stack: `LAYER`, with changes."""
+    return {"config": replace(LAYER, **changes)}
+
+
 SELF: Any = {"inputs": {"x": X, "mask": MASK}, "memory": {"mask": "x"}}
 OVER: Any = {
     "inputs": {"x": X, "encoded": ENCODED, "encoded_mask": ENCODED_MASK},
     "memory": {"encoded_mask": "encoded"},
 }
 CASES = {
-    "self-attention": Case(MultiHeadAttention, {**HEADS, "dropout": 0.1}, **SELF, weights=2),
-    "causal attention": Case(MultiHeadAttention, {**HEADS, "causal": True}, **SELF, weights=2),
+    "self-attention": Case(MultiHeadAttention, with_config(), **SELF, weights=2),
+    "causal attention": Case(MultiHeadAttention, {**with_config(), "causal": True}, **SELF, weights=2),
     "narrow attention": Case(
-        MultiHeadAttention, {**HEADS, "key_channels": 4, "value_channels": 12}, **SELF, weights=2
+        MultiHeadAttention, with_config(key_channels=4, value_channels=12), **SELF, weights=2
     ),
     "cross-attention": Case(
         MultiHeadAttention,
-        {**HEADS, "cross_attention": True},
+        {**with_config(), "cross_attention": True},
         {"x": X, "encoded": ENCODED, "mask": ENCODED_MASK},
         memory={"mask": "encoded"},
         weights=3,
     ),
-    "restricted attention": Case(RestrictedSelfAttention, {"window": 3, **HEADS}, **SELF, weights=2),
+    "restricted attention": Case(RestrictedSelfAttention, with_config(attention_window=3), **SELF, weights=2),
     "deterministic attention": Case(
         DeterministicAttention,
         {"vocab_size": 11, "hidden_size": 8},
@@ -92,10 +99,10 @@ CASES = {
         weights=1,
         trained=False,
     ),
-    "recurrent unit": Case(SSRU, {"hidden_size": 8}, {"x": X}, weights=2),
-    "feed-forward": Case(FeedForward, {"hidden_size": 8, "filter_size": 16}, {"x": X}, weights=4),
+    "recurrent unit": Case(SSRU, with_config(), {"x": X}, weights=2),
+    "feed-forward": Case(FeedForward, with_config(), {"x": X}, weights=4),
     "layer norm": Case(LayerNorm, {"hidden_size": 8, "epsilon": 0.1}, {"x": X}, weights=2),
-    "residual": Case(Residual, {"hidden_size": 8, "dropout": 0.1}, {"x": X, "output": X[::-1]}, weights=2),
+    "residual": Case(Residual, with_config(), {"x": X, "output": X[::-1]}, weights=2),
     "dropout": Case(Dropout, {"rate": 0.1}, {"x": X}, weights=0),
     "embedding": Case(TokenEmbedding, {"vocab_size": 11, "hidden_size": 8}, {"x": IDS}, weights=1),
     "sinusoids": Case(PositionalEncoding, {"hidden_size": 8}, {"x": X}, weights=0),
@@ -105,14 +112,14 @@ CASES = {
         {"x": X},
         weights=2,
     ),
-    "encoder layer": Case(EncoderLayer, LAYER, **SELF, weights=10),
-    "restricted encoder layer": Case(EncoderLayer, {**LAYER, "attention_window": 3}, **SELF, weights=10),
-    "decoder layer": Case(DecoderLayer, {**LAYER, "pre_norm": True}, **OVER, weights=15),
+    "encoder layer": Case(EncoderLayer, {"config": LAYER}, **SELF, weights=10),
+    "restricted encoder layer": Case(EncoderLayer, with_config(attention_window=3), **SELF, weights=10),
+    "decoder layer": Case(DecoderLayer, with_config(pre_norm=True), **OVER, weights=15),
     "recurrent decoder layer": Case(
-        DecoderLayer, {**LAYER, "decoder_self_attention": "ssru"}, **OVER, weights=15
+        DecoderLayer, with_config(decoder_self_attention="ssru"), **OVER, weights=15
     ),
-    "encoder": Case(Encoder, {"num_layers": 2, **LAYER, "pre_norm": True}, **SELF, weights=22),
-    "decoder": Case(Decoder, {"num_layers": 2, **LAYER, "norm_epsilon": 0.1}, **OVER, weights=30),
+    "encoder": Case(Encoder, {"num_layers": 2, **with_config(pre_norm=True)}, **SELF, weights=22),
+    "decoder": Case(Decoder, {"num_layers": 2, **with_config(norm_epsilon=0.1)}, **OVER, weights=30),
 }
 
 
@@ -135,14 +142,15 @@ def check_layer(case: Case, folder: Path) -> None:
 def _check_config_and_build(case: Case) -> Any:
     layer = case.layer_type(**case.arguments)
     config = layer.get_config()
-    assert case.arguments.items() <= config.items()
+    plain = {key: asdict(value) if is_dataclass(value) else value for key, value in case.arguments.items()}
+    assert plain.items() <= config.items()
     assert layer.supports_masking
     registered = keras.saving.get_registered_name(case.layer_type)
     assert registered == f"t2t_revival>{case.layer_type.__name__}"
     again = case.layer_type.from_config(json.loads(json.dumps(config)))
     assert again.get_config() == config
     policy = keras.DTypePolicy("mixed_bfloat16")
-    assert case.layer_type(**case.arguments, dtype=policy).get_config().items() >= case.arguments.items()
+    assert case.layer_type(**case.arguments, dtype=policy).get_config().items() >= plain.items()
     layer.build()
     assert layer.built
     assert len(layer.trainable_weights) == case.weights

@@ -16,6 +16,7 @@ from t2t_revival.utils.files import (
     path_of,
     text_lines,
 )
+from t2t_revival.utils.score_events import ScoreEvents
 
 
 def test_a_file_appears_when_it_is_whole(tmp_path: Path) -> None:
@@ -145,3 +146,17 @@ def test_paths() -> None:
     for value in (None, 5, "", ["a"]):
         with pytest.raises(T2TError, match=r"^x=.*: give a string or a Path$"):
             path_of(value, "x")
+
+
+@pytest.mark.slow
+def test_tensorboard_reads_the_events(tmp_path: Path) -> None:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    for step, score in ((100, 12.5), (200, 25.0)):
+        events = ScoreEvents(tmp_path / "events")
+        events.add(step, 1e9 + step, {"BLEU_cased": score, "BLEU_uncased": 2 * score})
+        events.close()
+    found = EventAccumulator(str(tmp_path / "events")).Reload()
+    for tag, factor in (("BLEU_cased", 1), ("BLEU_uncased", 2)):
+        points = [(event.wall_time, event.step, event.value) for event in found.Scalars(tag)]
+        assert points == [(1e9 + 100, 100, 12.5 * factor), (1e9 + 200, 200, 25.0 * factor)]

@@ -55,7 +55,7 @@ def _draw_panel(
     from matplotlib.colors import to_rgba
 
     weights = attention.weights[-1, head]  # [query, memory]
-    queries, memory = (_places(count, max(weights.shape)) for count in weights.shape)
+    queries, memory = (np.arange(count) + (max(weights.shape) - count) / 2 for count in weights.shape)
     drawn = np.argwhere(weights >= MIN_WEIGHT)
     colour = COLOURS[(attention.heads[head] - 1) % len(COLOURS)]
     lines = [((queries[query], 1), (memory[place], 0)) for query, place in drawn]
@@ -79,11 +79,6 @@ def _draw_panel(
     axes.set_xlim(-0.5, max(weights.shape) - 0.5)
     axes.set_ylim(0, 1)
     axes.axis("off")
-
-
-def _places(count: int, most: int) -> np.ndarray:
-    """Returns the x positions of a row of tokens, centred on the longer row."""
-    return np.arange(count) + (most - count) / 2
 
 
 def _texts(attention: Attention) -> Iterator[str]:

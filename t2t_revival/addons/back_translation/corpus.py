@@ -140,7 +140,11 @@ class BackTranslation(DecodedBlocks):
             nonlocal position
             texts = islice(lines, start - position, start - position + self.block_lines)
             position = start + self.block_lines
-            kept = [line for line in map(str.strip, texts) if _can_be_decoded(line, translator)]
+            kept = [
+                line
+                for line in map(str.strip, texts)
+                if line and 1 < len(translator.encode(line)) <= translator.max_length
+            ]  # EOS is one
             with buffered_write(block.inputs) as file:
                 file.write(to_bytes(kept))
             return kept, None
@@ -234,7 +238,3 @@ def _read_block(block: SplitFiles) -> list[tuple[str, str]]:
     if len(texts) != len(outputs):
         raise T2TError(f"{block.outputs}: {len(outputs)} lines for {len(texts)} inputs; {again}")
     return list(zip(texts, outputs, strict=True))
-
-
-def _can_be_decoded(line: str, translator: Translator) -> bool:
-    return bool(line) and 1 < len(translator.encode(line)) <= translator.max_length  # EOS is one

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from t2t_revival.hparams import HParams
     from t2t_revival.model import Transformer
     from t2t_revival.model.embedding import PositionalEncoding
-    from t2t_revival.model.stacks import EncoderLayer
+    from t2t_revival.model.stacks import DecoderLayer, EncoderLayer
 
 MEMORY_AS_NEEDED = "TF_FORCE_GPU_ALLOW_GROWTH"  # TensorFlow, which converts, else takes the whole GPU
 MIN_POSITIONS = 1024  # CTranslate2 has no positions beyond its table
@@ -289,20 +289,20 @@ def _spec(model: Transformer, positions: int) -> Any:
     for to, ours in ((encoder, model.encoder), (decoder, model.decoder)):
         for layer, our_layer in zip(to.layer, ours.layers, strict=True):
             _layer(layer, our_layer)
+            if ours is model.decoder:
+                attention = our_layer.encoder_attention
+                kernels = [attention.query_kernel, attention.key_value_kernel, attention.output_kernel]
+                _attention(layer.attention, our_layer.encoder_attention_residual, *kernels)
         if h.pre_norm:
             _norm(to.layer_norm, ours.final_norm)
     return spec
 
 
-def _layer(to: Any, layer: EncoderLayer) -> None:
-    """Copies a layer of the encoder or the decoder."""
+def _layer(to: Any, layer: EncoderLayer | DecoderLayer) -> None:
+    """Copies what layers of encoder and decoder have in common."""
     attention, feed_forward = layer.self_attention, layer.feed_forward
     kernels = [attention.query_key_value_kernel, attention.output_kernel]
     _attention(to.self_attention, layer.self_attention_residual, *kernels)
-    if layer.is_decoder:
-        attention = layer.encoder_attention
-        kernels = [attention.query_kernel, attention.key_value_kernel, attention.output_kernel]
-        _attention(to.attention, layer.encoder_attention_residual, *kernels)
     _linear(to.ffn.linear_0, feed_forward.kernel_1, feed_forward.bias_1)
     _linear(to.ffn.linear_1, feed_forward.kernel_2, feed_forward.bias_2)
     _norm(to.ffn.layer_norm, layer.feed_forward_residual.norm)

@@ -64,7 +64,11 @@ def align_units(source: str, places: Iterable[int], output: str, links: Links) -
         for number in of_source[one]:
             left, right = found[sources[number].start], found[sources[number].end]
             left, right = first if left is None else left, last if right is None else right
-            inside = (unit for unit in of_output[other] if _is_in(outputs[unit], left, right))
+            inside = (
+                unit
+                for unit in of_output[other]
+                if left <= outputs[unit].start and outputs[unit].end <= right
+            )
             linked[number].update(inside)
     if not any(linked):
         linked = [
@@ -78,10 +82,6 @@ def proportional(number: int, sources: range, outputs: range) -> list[int]:
     """Returns the output unit at the same part of a range as a source unit; none where there are none."""
     part = (number - sources.start + 0.5) / len(sources)
     return [outputs[int(part * len(outputs))]] if outputs else []
-
-
-def _is_in(unit: Unit, start: int, end: int) -> bool:
-    return start <= unit.start and unit.end <= end
 
 
 def _core(text: str, word: tuple[int, int]) -> tuple[int, int]:

@@ -202,7 +202,7 @@ class Batcher:
                     not self._in_flight
                     or left <= 0
                     or len(batch) < len(self._waiting)
-                    or self._is_full(batch)
+                    or len(batch) == self.limits.max_lines
                 ):
                     break
                 with suppress(asyncio.TimeoutError):  # the builtin since Python 3.11
@@ -211,9 +211,6 @@ class Batcher:
             self._waiting = [line for line in self._waiting if line not in chosen]
             self._in_flight += len(batch)
             return batch
-
-    def _is_full(self, batch: list[_Line]) -> bool:
-        return len(batch) == self.limits.max_lines
 
     def _choose(self) -> list[_Line]:
         """Returns the oldest line and those nearest to it in length, as many as a batch holds."""

@@ -32,12 +32,12 @@ from keras import ops
 
 from t2t_revival.model.attention import (
     MASKED,
-    Cache,
-    FixedCache,
     MultiHeadAttention,
     padding_bias,
     scaled_dot_product_attention,
 )
+from t2t_revival.model.incremental import next_bias, show_newest
+from t2t_revival.model.layer import LayerConfig
 
 MIN_BLOCK = 128  # positions; shorter blocks would save fewer products than their overhead costs
 OUTSIDE = 2 * MASKED  # hides more than padding: where all neighbours are padding, others stay hidden
@@ -126,29 +126,18 @@ class Neighbourhood(NamedTuple):
 class RestrictedSelfAttention(MultiHeadAttention):
     """`MultiHeadAttention` of a sentence over itself, in which each position sees its neighbourhood only.
 
-    Args:
-        window: r, positions of a neighbourhood.
-        num_heads: see `MultiHeadAttention`, as for all arguments that follow.
+    Its neighbourhood has the `attention_window` positions of the config.
 
     Example:
-        attention = RestrictedSelfAttention(window=64, num_heads=8, hidden_size=512)
+        attention = RestrictedSelfAttention(LayerConfig(num_heads=8, hidden_size=512, attention_window=64))
         output = attention(x, mask=ids != 0)    # [batch, length, 512] -> the same shape
 
     Reference: Vaswani et al., 2017, section 4; T2T's `local_attention_1d`.
     """
 
-    def __init__(
-        self,
-        window: int,
-        num_heads: int,
-        hidden_size: int,
-        key_channels: int | None = None,
-        value_channels: int | None = None,
-        dropout: float = 0.0,
-        **kwargs: Any,
-    ) -> None:
-        super().__init__(num_heads, hidden_size, key_channels, value_channels, dropout, **kwargs)
-        self.neighbourhood = Neighbourhood.of_window(window, self.causal)
+    def __init__(self, config: LayerConfig, **kwargs: Any) -> None:
+        super().__init__(config, **kwargs)
+        self.neighbourhood = Neighbourhood.of_window(config.attention_window, self.causal)
 
     def call(
         self,
@@ -156,8 +145,6 @@ class RestrictedSelfAttention(MultiHeadAttention):
         encoded: Any = None,
         mask: Any = None,
         bias: Any = None,
-        cache: Cache | FixedCache | None = None,
-        beams: Any = None,
         training: bool = False,
         return_attention_scores: bool = False,
     ) -> Any:
@@ -165,17 +152,15 @@ class RestrictedSelfAttention(MultiHeadAttention):
 
         Args and results are those of `MultiHeadAttention.call`; `encoded` is `None`.
         """
-        if cache is not None:  # `next_bias` hides what is too far back
-            return super().call(x, bias=bias, cache=cache, beams=beams)
         bias = self.attention_bias(x, mask) if bias is None else bias
         length = ops.shape(x)[1]
         blocks = self.neighbourhood.split_into_blocks(length)
         x = ops.pad(x, [[0, 0], [0, blocks.padded - length], [0, 0]])
         rows = ops.reshape(x, (-1, self.hidden_size))  # [batch * blocks * block, hidden]
-        query, *parts = self._project(rows, self.query_key_value_kernel, self.sizes, blocks.size)
+        query, *parts = self.project(rows, blocks.size)
         key, value = (with_neighbours(part, blocks) for part in parts)
         heads, weights = scaled_dot_product_attention(query, key, value, bias, self.dropout, training)
-        output = ops.reshape(self._join(heads), (-1, blocks.padded, self.hidden_size))[:, :length]
+        output = ops.reshape(self.join(heads), (-1, blocks.padded, self.hidden_size))[:, :length]
         return (output, full_weights(weights, blocks, length)) if return_attention_scores else output
 
     def attention_bias(self, x: Any, mask: Any = None) -> Any:
@@ -183,14 +168,10 @@ class RestrictedSelfAttention(MultiHeadAttention):
         mask = ops.ones(ops.shape(x)[:2], "bool") if mask is None else mask
         return ops.cast(self.neighbourhood.bias(padding_bias(mask)), self.compute_dtype)
 
-    def next_bias(self, bias: Any, batch: Any, beams: Any, cache: Any = None) -> Any:
-        """Extends the bias of a cache; see `MultiHeadAttention.next_bias`."""
-        return self.neighbourhood.hide_distant(super().next_bias(bias, batch, beams, cache))
 
-
-def self_attention(window: int, *args: Any, **kwargs: Any) -> MultiHeadAttention:
-    """Returns restricted attention, or full attention if `window` is 0; see `MultiHeadAttention`."""
-    return RestrictedSelfAttention(window, *args, **kwargs) if window else MultiHeadAttention(*args, **kwargs)
+@next_bias.register
+def _(attention: RestrictedSelfAttention, bias: Any, batch: Any, beams: Any, cache: Any) -> Any:
+    return attention.neighbourhood.hide_distant(show_newest(bias, batch, beams, cache))
 
 
 def with_neighbours(part: Any, blocks: Blocks, outside: float = 0.0) -> Any:

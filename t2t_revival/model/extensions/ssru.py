@@ -21,26 +21,24 @@ from typing import Any
 import keras
 from keras import ops
 
-from t2t_revival.model.layer import SequenceLayer, SideBySide
+from t2t_revival.model.incremental import Step, empty_cache, next_bias, step
+from t2t_revival.model.layer import ConfiguredLayer, LayerConfig, SideBySide
 from t2t_revival.model.products import matmul
 
 
 @keras.saving.register_keras_serializable("t2t_revival")
-class SSRU(SequenceLayer):
+class SSRU(ConfiguredLayer):
     """The simpler simple recurrent unit, in the place of a decoder's self-attention.
 
-    Args:
-        hidden_size: d_model, channels of inputs, outputs and state.
-
     Example:
-        output = SSRU(hidden_size=512)(x)    # [batch, length, 512] -> the same shape
+        output = SSRU(LayerConfig(hidden_size=512))(x)    # [batch, length, 512] -> the same shape
 
     Reference: Kim et al., 2019, section 3.2.
     """
 
-    def __init__(self, hidden_size: int, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.hidden_size = hidden_size
+    def __init__(self, config: LayerConfig, **kwargs: Any) -> None:
+        super().__init__(config, **kwargs)
+        self.hidden_size = config.hidden_size
 
     def build(self, input_shape: Any = None) -> None:
         columns = self.hidden_size, self.hidden_size  # W_f and W
@@ -50,54 +48,51 @@ class SSRU(SequenceLayer):
         super().build()
 
     def call(
-        self,
-        x: Any,
-        bias: Any = None,
-        cache: Any = None,
-        beams: Any = None,
-        training: bool = False,
-        return_attention_scores: bool = False,
+        self, x: Any, bias: Any = None, training: bool = False, return_attention_scores: bool = False
     ) -> Any:
-        """[batch, length, hidden] -> the same shape; with a `cache`, of one new position of several beams.
+        """[batch, length, hidden] -> the same shape.
 
-        Args:
-            x: [batch, length, hidden]; with a cache, [batch * beams, hidden].
-            bias: not used: there is nothing to hide, since a position is computed from earlier ones only.
-            cache: c of the position before, [batch, beams, hidden].
-            beams: hypotheses of a sentence, with a cache.
-            training: not used: there is no dropout inside.
-            return_attention_scores: not supported.
-
-        Returns:
-            [batch, length, hidden]. With a cache, [batch * beams, hidden] and the next cache.
+        Nothing is hidden by `bias`, since a position is computed from earlier ones only, and nothing is
+        dropped in `training`.
 
         Raises:
             ValueError: attention weights are asked for.
         """
         if return_attention_scores:
             raise ValueError("a recurrent unit has no attention weights: decoder_self_attention is ssru")
-        rows = ops.reshape(x, (-1, self.hidden_size))  # [batch * (length or beams), hidden]
-        forget, new = ops.split(matmul(rows, self.kernel), 2, axis=1)
-        forget = ops.sigmoid(ops.add(forget, self.forget_bias))
-        if cache is not None:
-            before = ops.reshape(cache, (-1, self.hidden_size))
-            state = new + forget * (before - new)  # [batch * beams, hidden]
-            return ops.relu(state), ops.reshape(state, (-1, beams, self.hidden_size))
-        forget, new = (_by_position(part, ops.shape(x)) for part in (forget, new))
-        states = ops.transpose(recurrence(forget, new), (1, 0, 2))  # [batch, length, hidden]
-        return ops.relu(ops.cast(states, self.compute_dtype))
+        gates = self.gate(ops.reshape(x, (-1, self.hidden_size)))
+        by_position = [ops.transpose(ops.reshape(gate, ops.shape(x)), (1, 0, 2)) for gate in gates]
+        states = recurrence(*(ops.cast(gate, "float32") for gate in by_position))
+        return ops.relu(ops.cast(ops.transpose(states, (1, 0, 2)), self.compute_dtype))
 
-    def empty_cache(self, batch: Any, beams: Any, positions: int = 0) -> Any:
-        """Returns c before the first position, [batch, beams, hidden], for any number of positions."""
-        return ops.zeros((batch, beams, self.hidden_size), dtype=self.compute_dtype)
+    def gate(self, rows: Any) -> tuple[Any, Any]:
+        """Returns f and x W of rows x, [positions, hidden], each of their shape."""
+        forget, new = ops.split(matmul(rows, self.kernel), 2, axis=1)
+        return ops.sigmoid(ops.add(forget, ops.cast(self.forget_bias, forget.dtype))), new
 
     def attention_bias(self, x: Any, mask: Any = None) -> Any:
         """Returns `None`; see `bias` of `call`."""
         return None
 
-    def next_bias(self, bias: Any, batch: Any, beams: Any, cache: Any = None) -> Any:
-        """Returns the bias as it is: no cache grows."""
-        return bias
+
+@empty_cache.register
+def _(unit: SSRU, batch: Any, beams: Any, positions: int) -> Any:
+    """Returns c before the first position, [batch, beams, hidden], for any number of positions."""
+    return ops.zeros((batch, beams, unit.hidden_size), dtype=unit.compute_dtype)
+
+
+@next_bias.register
+def _(unit: SSRU, bias: Any, batch: Any, beams: Any, cache: Any) -> Any:
+    """Returns the bias as it is: no cache grows."""
+    return bias
+
+
+@step.register
+def _(unit: SSRU, rows: Any, cache: Any, at: Step) -> tuple[Any, Any]:
+    forget, new = unit.gate(rows)
+    before = ops.reshape(cache, (-1, unit.hidden_size))
+    state = new + forget * (before - new)  # [batch * beams, hidden]
+    return ops.relu(state), ops.reshape(state, (-1, at.beams, unit.hidden_size))
 
 
 @ops.custom_gradient
@@ -136,8 +131,3 @@ def accumulate(decay: Any, added: Any, reverse: bool = False) -> Any:
     # Stacked, since Keras's scan over two tensors of unknown length fails under TensorFlow.
     inputs = ops.stack([decay, added], axis=1)  # [length, 2, ...]
     return ops.scan(step, ops.zeros_like(added[0]), inputs, reverse=reverse)[1]
-
-
-def _by_position(rows: Any, shape: Any) -> Any:
-    """[batch * length, hidden] -> float32 [length, batch, hidden]."""
-    return ops.transpose(ops.cast(ops.reshape(rows, shape), "float32"), (1, 0, 2))

@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 from keras import ops
 
-from t2t_revival.model.attention import MultiHeadAttention
+from t2t_revival.model import LayerConfig, MultiHeadAttention
 from t2t_revival.model.extensions.restricted_attention import RestrictedSelfAttention
 from t2t_revival.reproduction.table1.operation_counts import count
 
@@ -48,7 +48,8 @@ class UnprojectedRestricted(Unprojected, RestrictedSelfAttention):
 
 
 def _attention(attention_type: Callable[..., MultiHeadAttention], channels: int) -> Layer:
-    return _built(attention_type(num_heads=max(1, channels // HEAD), hidden_size=channels), channels)
+    sizes = LayerConfig(max(1, channels // HEAD), channels, attention_window=WINDOW)
+    return _built(attention_type(sizes), channels)
 
 
 def _recurrent(channels: int) -> Layer:
@@ -73,16 +74,16 @@ STACKED = "O(n/k), dilated O(log_k(n))"
 CONVOLUTIONAL, SEPARABLE = f"convolutional (k = {KERNEL})", f"separable convolutional (k = {KERNEL})"
 _convolution = partial(_causal, keras.layers.Conv1D)
 _separable = partial(_causal, keras.layers.SeparableConv1D)
-_restricted = partial(_attention, partial(RestrictedSelfAttention, WINDOW))
-_restricted_unprojected = partial(_attention, partial(UnprojectedRestricted, WINDOW))
 LAYER_TYPES = (
     LayerType(ATTENTION, "O(n²·d)", "O(1)", "O(1)", partial(_attention, MultiHeadAttention)),
     LayerType(UNPROJECTED, "O(n²·d)", "O(1)", "O(1)", partial(_attention, Unprojected)),
     LayerType(RECURRENT, "O(n·d²)", "O(n)", "O(n)", _recurrent),
     LayerType(CONVOLUTIONAL, "O(k·n·d²)", "O(1)", STACKED, _convolution, _convolution),
     LayerType(SEPARABLE, "O(k·n·d + n·d²)", "O(1)", STACKED, _separable, _separable),
-    LayerType(RESTRICTED, "O(r·n·d)", "O(1)", "O(n/r)", _restricted),
-    LayerType(f"{RESTRICTED}, unprojected", "O(r·n·d)", "O(1)", "O(n/r)", _restricted_unprojected),
+    LayerType(RESTRICTED, "O(r·n·d)", "O(1)", "O(n/r)", partial(_attention, RestrictedSelfAttention)),
+    LayerType(
+        f"{RESTRICTED}, unprojected", "O(r·n·d)", "O(1)", "O(n/r)", partial(_attention, UnprojectedRestricted)
+    ),
 )
 
 
