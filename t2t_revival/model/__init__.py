@@ -1,7 +1,7 @@
 """Section 3 of the paper, in its order: attention, feed_forward, embedding, residual, stacks, transformer.
 
-Only `keras` and `keras.ops`: the model is bound to no backend. All layers have plain arguments and can be
-used in any Keras model; `Transformer` alone reads `HParams`.
+Only `keras` and `keras.ops`: the model is bound to no backend. All layers can be used in any Keras model;
+`Transformer` alone reads `HParams`, of which it makes the `LayerConfig` of its layers.
 """
 
 from t2t_revival.model.attention import MultiHeadAttention

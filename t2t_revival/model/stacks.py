@@ -127,15 +127,15 @@ class Stack(ConfiguredLayer):
             norm = config.hidden_size, config.norm_epsilon
             self.final_norm = LayerNorm(*norm, dtype=dtype, name="final_norm")
 
-    def run(self, x: Any, inputs: tuple[Any, ...], return_attention_scores: bool, training: bool) -> Any:
+    def run(self, x: Any, return_attention_scores: bool, training: bool, **inputs: Any) -> Any:
         """Returns the stack's output, and the weights of each attention, [batch, layers, heads, ...]."""
         if not return_attention_scores:
             for layer in self.layers:
-                x = layer(x, *inputs, training=training)
+                x = layer(x, **inputs, training=training)
             return self.finish(x)
         weights = []
         for layer in self.layers:
-            x, *of_layer = layer(x, *inputs, training=training, return_attention_scores=True)
+            x, *of_layer = layer(x, **inputs, training=training, return_attention_scores=True)
             weights.append(of_layer)
         return self.finish(x), *(ops.stack(kind, axis=1) for kind in zip(*weights, strict=True))
 
@@ -172,7 +172,7 @@ class Encoder(Stack):
         With `return_attention_scores`, also the weights, [batch, layers, heads, source, source].
         """
         bias = self.layers[0].self_attention.attention_bias(x, mask)
-        return self.run(x, (None, bias), return_attention_scores, training)
+        return self.run(x, return_attention_scores, training, bias=bias)
 
 
 @keras.saving.register_keras_serializable("t2t_revival")
@@ -207,7 +207,9 @@ class Decoder(Stack):
         """
         bias = self.layers[0].self_attention.attention_bias(x)
         encoder_bias = None if encoded_mask is None else padding_bias(encoded_mask)
-        return self.run(x, (encoded, None, bias, encoder_bias), return_attention_scores, training)
+        return self.run(
+            x, return_attention_scores, training, encoded=encoded, bias=bias, encoder_bias=encoder_bias
+        )
 
 
 def self_attention(config: LayerConfig, causal: bool, dtype: Any) -> ConfiguredLayer:
