@@ -20,9 +20,9 @@ from tests.test_import_direction import upward_imports
 
 LONGEST = "lines of the longest file"
 LIMITS = {
-    "lines of the package": 43_134,
-    "lines of the core": 32_647,  # all but addons/ and reproduction/
-    "lines of code": 24_264,  # no docstring, blank, comment, import
+    "lines of the package": 43_136,
+    "lines of the core": 32_649,  # all but addons/ and reproduction/
+    "lines of code": 24_266,  # no docstring, blank, comment, import
     "lines of tests": 37_899,
     LONGEST: 500,
     "files": 278,

@@ -91,9 +91,7 @@ def read_by_properties() -> dict[str, set[str]]:
 
 
 def test_each_field_is_read() -> None:
-    read = set().union(
-        *(read_in(parsed(path), names=("config",)) for path in MODULES.values())
-    )  # `LayerConfig`
+    read = set().union(*(read_in(parsed(path), names=("config",)) for path in MODULES.values()))
     for name, fields in read_by_properties().items():
         if name in read:
             read |= fields
