@@ -6,7 +6,6 @@ import re
 import tempfile
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -159,8 +158,8 @@ def _write_warmup(folder: Path, name: str, translator: Translator, signatures: I
     path = folder / WARMUP
     path.parent.mkdir(parents=True, exist_ok=True)
     with tf.io.TFRecordWriter(str(path)) as records:
-        usual, sampling = translator.options, DecodeHParams(sampling_method="random")
-        sampling = replace(sampling, alpha=usual.alpha, extra_length=usual.extra_length)
+        usual = translator.options
+        sampling = DecodeHParams(alpha=usual.alpha, extra_length=usual.extra_length, sampling_method="random")
         for pieces, lines in product(WARMUP_PIECES, WARMUP_LINES):
             line = vocabulary.decode(range(FIRST_PIECE, min(FIRST_PIECE + pieces, vocabulary.size)))
             for signature in signatures:

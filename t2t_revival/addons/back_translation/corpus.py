@@ -143,8 +143,8 @@ class BackTranslation(DecodedBlocks):
             kept = [
                 line
                 for line in map(str.strip, texts)
-                if line and 1 < len(translator.encode(line)) <= translator.max_length
-            ]  # EOS is one
+                if line and 1 < len(translator.encode(line)) <= translator.max_length  # EOS is one
+            ]
             with buffered_write(block.inputs) as file:
                 file.write(to_bytes(kept))
             return kept, None
