@@ -3,6 +3,7 @@
 import dataclasses
 import itertools
 import json
+import resource
 import subprocess
 import sys
 import tracemalloc
@@ -13,7 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from t2t_revival import HParams, T2TError
-from t2t_revival.data.batching import ExampleCounts, IteratorState, evaluation_batches
+from t2t_revival.data.batching import ExampleCounts, IteratorState, TrainingBatches, evaluation_batches
+from t2t_revival.training.engines.tensorflow_engine import batch_dataset
+from tests.support import copy_shards
 from tests.support.copy_shards import split_of
 from tests.support.data_kinds import first_batches, open_batches, pairs_of, read_epochs
 from tests.support.shard_files import write_shards
@@ -212,3 +215,16 @@ def test_without_a_short_enough_example_the_hparam_is_named(tmp_path):
     with pytest.raises(T2TError, match="max_length=24"):
         first_batches(batches, 1)
     assert isinstance(batches.error, T2TError)
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="is about glibc")
+def test_large_blocks_cost_no_new_pages_while_batches_are_read(tmp_path):
+    shards = copy_shards.write_shards(tmp_path, 1, 40)
+    blocks, size = 20, 8 * 2**20
+    batches = iter(batch_dataset(TrainingBatches(split_of(shards), copy_shards.HPARAMS)))
+    next(batches)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for number in range(blocks):
+        assert len(bytes([number]) * size) == size
+    new_pages = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+    assert new_pages * resource.getpagesize() < 3 * size, "of the twenty blocks that were filled"

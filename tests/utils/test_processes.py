@@ -1,18 +1,13 @@
-"""Processes that are forked from one that computes: an error in the place of a process that hangs; memory."""
+"""Processes that are forked from one that computes: an error in the place of a process that hangs."""
 
 import os
-import resource
 import subprocess
 import sys
 import textwrap
-from pathlib import Path
 
 import pytest
 
-from t2t_revival.data.batching import TrainingBatches
-from t2t_revival.training.engines.tensorflow_engine import batch_dataset
 from t2t_revival.utils import processes
-from tests.support.copy_shards import HPARAMS, split_of, write_shards
 from tests.support.forked import in_child
 
 
@@ -82,15 +77,3 @@ def test_others_who_use_tensorflow_are_noticed(before: str, said: str) -> None:
         check=True,
     )
     assert run.stdout.startswith(said)
-
-
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="is about glibc")
-def test_large_blocks_cost_no_new_pages_while_batches_are_read(tmp_path: Path) -> None:
-    blocks, size = 20, 8 * 2**20
-    batches = iter(batch_dataset(TrainingBatches(split_of(write_shards(tmp_path, 1, 40)), HPARAMS)))
-    next(batches)
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-    for number in range(blocks):
-        assert len(bytes([number]) * size) == size
-    new_pages = resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
-    assert new_pages * resource.getpagesize() < 3 * size, "of the twenty blocks that were filled"
