@@ -29,6 +29,23 @@ def big() -> HParams:
 
 
 @registration.register_hparams
+def base_modern() -> HParams:
+    """The base model as it is built today: pre-norm by RMS, rotary positions, SwiGLU, at equal parameters.
+
+    See RMSNorm, RotaryAttention and GatedFeedForward for their references. Three matrices of d_ff = 1368 make
+    a feed-forward network of the size of two of 2048.
+    """
+    return base().replace(
+        pos="rotary",
+        norm_type="rms",
+        ffn_activation="swiglu",
+        filter_size=1368,
+        layer_preprocess_sequence="n",
+        layer_postprocess_sequence="da",
+    )
+
+
+@registration.register_hparams
 def small() -> HParams:
     """4+4 layers, 256/1024, 4 heads, pre-norm: for 10,000 to 1 million pairs on a small machine.
 

@@ -109,11 +109,30 @@ class HParams:
     )
     pos: str = hparam(
         "sinusoid",
-        'positions (3.5): "sinusoid" (paper), "timing" (T2T) or "emb" (learned)',
-        choices=("sinusoid", "timing", "emb"),
+        'positions (3.5): "sinusoid" (paper), "timing" (T2T), "emb" (learned), "rotary" (Su et al., 2021) or '
+        '"relative" (Shaw et al., 2018)',
+        choices=("sinusoid", "timing", "emb", "rotary", "relative"),
         model=True,
         t2t=True,
     )
+    max_relative_position: int = hparam(
+        20, "tokens; relative positions of this distance and more are alike (T2T)", least=1, t2t=True
+    )
+    ffn_activation: str = hparam(
+        "relu",
+        'of the inner layer (3.3): "relu", "gelu", "swish", or gated "geglu", "swiglu" (Shazeer, 2020)',
+        choices=("relu", "gelu", "swish", "geglu", "swiglu"),
+        model=True,
+    )
+    norm_type: str = hparam(
+        "layer",
+        'normalisation: "layer" (3.1), or "rms" without mean and bias (Zhang and Sennrich, 2019)',
+        choices=("layer", "rms"),
+        model=True,
+        t2t=True,
+    )
+    projection_bias: bool = hparam(False, "adds biases to the projections of attention (3.2.2)", model=True)
+    softmax_bias: bool = hparam(False, "adds a bias to the logits (3.4)", model=True)
     use_target_space_embedding: bool = hparam(
         False, "adds a learned vector to each source position (T2T)", model=True, t2t=True
     )
@@ -129,9 +148,7 @@ class HParams:
     layer_postprocess_sequence: str = hparam(
         "dan", 'after it: d dropout, a add, n norm; "dan" in the paper (3.1)', t2t=True
     )
-    norm_epsilon: float = hparam(
-        1e-6, "added to the variance in layer normalisation (3.1)", above=0, t2t=True
-    )
+    norm_epsilon: float = hparam(1e-6, "added to the variance in normalisation (3.1)", above=0, t2t=True)
 
     layer_prepostprocess_dropout: float = hparam(
         0.1,
@@ -261,8 +278,7 @@ class HParams:
         """Returns the settings that determine a model's weights and outputs, not its training."""
         known = [(name, about.model) for name, about in ABOUT.items() if about.model]
         names = [name if described is True else described for name, described in known]
-        if self.pos == "emb":
-            names.append("max_length")
+        names += {"emb": ["max_length"], "relative": ["max_relative_position"]}.get(self.pos, [])
         return {name: getattr(self, name) for name in names}
 
     def replace(self, **changes: Any) -> HParams:
@@ -417,8 +433,14 @@ def _combination_faults(h: HParams) -> list[str]:
             f"subword_dropout_side={h.subword_dropout_side} has no effect without subword_dropout: "
             "leave it out, or give a probability such as subword_dropout=0.1"
         )
-    if h.pos != "emb" and h.hidden_size % 2:
+    if h.pos in ("sinusoid", "timing") and h.hidden_size % 2:
         faults.append(f"hidden_size={h.hidden_size} must be even for pos={h.pos}")
+    if h.pos == "rotary" and h.key_channels // h.num_heads % 2:
+        faults.append(
+            f"pos=rotary needs heads of an even size, not {h.key_channels} / {h.num_heads} channels"
+        )
+    if h.pos in ("rotary", "relative") and h.attention_window:
+        faults.append(f"attention_window cannot be combined with pos={h.pos}: leave one out")
     sequences = (h.layer_preprocess_sequence, h.layer_postprocess_sequence)
     if sequences not in LAYER_SEQUENCES:
         known = " or ".join(f"{a}/{b} ({name})" for (a, b), name in LAYER_SEQUENCES.items())

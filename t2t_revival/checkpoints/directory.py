@@ -141,14 +141,13 @@ def model_arrays(model: Any) -> dict[str, np.ndarray]:
 def optimizer_arrays(optimizer: Any) -> dict[str, np.ndarray]:
     """Moments of an optimizer and averages of weights by their names in a checkpoint. Raises as `by_path`."""
     averages = {EMA + weight.path: _copy(average) for weight, average in optimizer.moving_averages}
-    moments = by_path(optimizer.moments)
+    moments = _moments(optimizer)
     return {**{OPTIMIZER + path: _copy(moment) for path, moment in moments.items()}, **averages}
 
 
 def check_paths(model: Any) -> None:
-    """Checks, before a compiled model is trained, that checkpoints can hold it; raises as `by_path`."""
+    """Checks, before a model is trained, that checkpoints can hold its weights; raises as `by_path`."""
     by_path(_own_variables(model))
-    by_path(model.optimizer.moments)
 
 
 def _own_variables(model: Any) -> list[Any]:
@@ -169,6 +168,15 @@ def by_path(variables: Iterable[Any]) -> dict[str, Any]:
                 f"two variables have the path {variable.path}, and checkpoints keep one of each path: give "
                 "their layers or optimizers different names"
             )
+    return named
+
+
+def _moments(optimizer: Any) -> dict[str, Any]:
+    """Returns moments by their names: their paths, numbered where an optimizer gives several the same."""
+    named: dict[str, Any] = {}
+    for moment in optimizer.moments:
+        number = sum(name.partition("#")[0] == moment.path for name in named)
+        named[f"{moment.path}#{number}" if number else moment.path] = moment
     return named
 
 
@@ -198,7 +206,7 @@ def restore_weights(model: Any, path: Path) -> int:
     """
     arrays, meta = load_weights(path)
     check_architecture(model, meta, path)
-    assign(model.weights, arrays, MODEL, path)
+    assign(by_path(model.weights), arrays, MODEL, path)
     return meta["step"]
 
 
@@ -214,8 +222,8 @@ def restore(model: Any, path: Path) -> dict:
             f"{path}: training cannot resume from an average; give the training's own --output_dir"
         )
     check_architecture(model, meta, path)
-    assign(model.weights, arrays, MODEL, path)
-    assign(model.optimizer.moments, arrays, OPTIMIZER, path)
+    assign(by_path(model.weights), arrays, MODEL, path)
+    assign(_moments(model.optimizer), arrays, OPTIMIZER, path)
     for weight, average in model.optimizer.moving_averages:
         # Of a training without averages, the weights themselves.
         average.assign(arrays.get(EMA + weight.path, arrays[MODEL + weight.path]))
@@ -238,14 +246,12 @@ def check_architecture(model: Any, meta: dict, path: Path) -> None:
             )
 
 
-def assign(variables: Iterable[Any], arrays: Mapping[str, np.ndarray], prefix: str, path: Path) -> None:
+def assign(named: Mapping[str, Any], arrays: Mapping[str, np.ndarray], prefix: str, path: Path) -> None:
     """Assigns each variable the array of its name.
 
     Raises:
-        T2TError: an array is missing, unknown or of another shape, or two variables have the same path;
-            nothing is assigned then.
+        T2TError: an array is missing, unknown or of another shape; nothing is assigned then.
     """
-    named = by_path(variables)
     for name, variable in named.items():
         array = arrays.get(prefix + name)
         if array is None:

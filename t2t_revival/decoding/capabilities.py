@@ -1,8 +1,8 @@
 """The table of what goes with what in decoding: what each engine, format and kind of model supports.
 
-All of it is allow-lists: a new setting, hyperparameter or value is refused everywhere until it is tried there
-and listed. A feature is a setting of `DecodeHParams` by its name, where it has not its default, or one of
-`OF_CALLS`. The page of the documentation is made of these tables.
+Settings are allow-lists: a new one is refused everywhere until it is tried there and listed. A feature is a
+setting of `DecodeHParams` by its name, where it has not its default, or one of `OF_CALLS`. The page of the
+documentation is made of these tables.
 """
 
 from __future__ import annotations
@@ -217,59 +217,35 @@ def places_of(hparams: HParams, problem: Problem | None = None) -> list[Place]:
     return [place for place, is_so in kinds.items() if is_so]
 
 
-# Hyperparameters of models.
+# Hyperparameters of models. What runs the graph of the model itself holds all of them but these.
 HOLDERS = SAVED_MODEL, LITERT, CTRANSLATE2_FORMAT, CTRANSLATE2, JAX, INT8, ENSEMBLE
-
-
-def _all(*allowed: Any) -> dict[Place, tuple[Any, ...]]:
-    return dict.fromkeys(HOLDERS, allowed)
-
-
-def _off(*holders: Place) -> dict[Place, tuple[Any, ...]]:
-    return dict.fromkeys(holders, (False,))
-
-
-BOTH = (False, True)
-BY_CTRANSLATE2 = (CTRANSLATE2, CTRANSLATE2_FORMAT)
-VALUES: dict[str, dict[Place, tuple[Any, ...]]] = {  # of each hyperparameter, those that each holder holds
-    "pos": _all("sinusoid", "timing", "emb"),
-    "decoder_self_attention": _all("attention", "ssru") | dict.fromkeys(BY_CTRANSLATE2, ("attention",)),
-    "layer_preprocess_sequence": _all("none", "n"),
-    "layer_postprocess_sequence": _all("dan", "da"),
-    "use_target_space_embedding": _all(*BOTH),
-    "shared_embedding_and_softmax_weights": _all(*BOTH),
-    "reverse_target": _all(*BOTH) | _off(LITERT, CTRANSLATE2_FORMAT),  # whose outputs nobody turns round
-    "deterministic_attention": _all(*BOTH) | _off(*BY_CTRANSLATE2, LITERT, ENSEMBLE),
+NOT_HELD: dict[Place, dict[str, Any]] = {
+    LITERT: {"reverse_target": True, "deterministic_attention": True},  # nobody turns its outputs round
+    ENSEMBLE: {"deterministic_attention": True},
+    CTRANSLATE2_FORMAT: {"reverse_target": True},
 }
-SIZES = (  # all of whose values are held, but for those in `OFF`
-    *("num_hidden_layers", "num_encoder_layers", "num_decoder_layers", "hidden_size", "filter_size"),
-    *("num_heads", "attention_key_channels", "attention_value_channels", "attention_window"),
-    *("norm_epsilon", "max_length"),
-)
-OFF = dict.fromkeys(BY_CTRANSLATE2, ("attention_window",))  # which must be 0
-OF_TRAINING = (  # which do not change what a trained model computes
-    *("layer_prepostprocess_dropout", "attention_dropout", "relu_dropout", "label_smoothing"),
-    *(
-        "subword_dropout",
-        "subword_dropout_side",
-        "guided_alignment_weight",
-        "ema_decay",
-        "freeze",
-        "lora_rank",
-    ),
-    *("optimizer", "optimizer_adam_beta1", "optimizer_adam_beta2", "optimizer_adam_epsilon"),
-    *("learning_rate_schedule", "learning_rate_constant", "learning_rate_warmup_steps"),
-    *("learning_rate_decay_steps", "learning_rate_decay_rate", "learning_rate_decay_staircase"),
-    *("batch_size", "effective_batch_size", "min_length_bucket", "length_bucket_step"),
-    *("train_steps", "average_checkpoints"),
+# CTranslate2 has a model of its own. Of hyperparameters that are not listed it holds the default only, which
+# is that of models that were trained before there was such a hyperparameter.
+BOTH = (False, True)
+HELD_BY_CTRANSLATE2: dict[str, tuple[Any, ...]] = {
+    "pos": ("sinusoid", "timing", "emb", "rotary", "relative"),
+    "ffn_activation": ("relu", "gelu", "swish", "geglu", "swiglu"),
+    "norm_type": ("layer", "rms"),
+    "layer_preprocess_sequence": ("none", "n"),
+    "projection_bias": BOTH,
+    "softmax_bias": BOTH,
+    "use_target_space_embedding": BOTH,
+    "shared_embedding_and_softmax_weights": BOTH,
+    "reverse_target": BOTH,
+}
+SIZES = (  # all of whose values it holds
+    *("num_encoder_layers", "num_decoder_layers", "hidden_size", "filter_size", "num_heads"),
+    *("attention_key_channels", "attention_value_channels"),
 )
 
 
 def check_held(hparams: HParams, holder: Place) -> None:
     """Checks that an engine or a format can hold a model.
-
-    A hyperparameter that is listed nowhere must have its default, which is that of models that were trained
-    before there was such a hyperparameter.
 
     Args:
         hparams: of the model.
@@ -280,12 +256,9 @@ def check_held(hparams: HParams, holder: Place) -> None:
     """
     for hparam in fields(hparams):
         name, value = hparam.name, getattr(hparams, hparam.name)
-        if name in OFF.get(holder, ()):
-            held = value == 0
-        elif name in VALUES:
-            held = value in VALUES[name][holder]
-        else:
-            held = name in (*SIZES, *OF_TRAINING) or value == hparam.default
+        held = name not in NOT_HELD.get(holder, {}) or value != NOT_HELD[holder][name]
+        if holder in (CTRANSLATE2, CTRANSLATE2_FORMAT) and hparam.metadata["about"].model:
+            held &= name in SIZES or value in HELD_BY_CTRANSLATE2.get(name, (hparam.default,))
         if not held:
             raise T2TError(
                 f"{holder.name} does not support {name}={value}, which this model has: {holder.remedy}"

@@ -177,7 +177,8 @@ class Int8Weights:
 
 
 def _is_matrix(weight: Any) -> bool:
-    return weight.trainable and len(weight.shape) == 2
+    """Returns whether a weight is read by `products` alone."""
+    return weight.trainable and len(weight.shape) == 2 and not weight.name.startswith("relative_")
 
 
 def quantize_int8(matrix: np.ndarray, axis: int, largest: int = MAX_INT8) -> tuple[np.ndarray, np.ndarray]:

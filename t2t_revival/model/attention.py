@@ -58,9 +58,9 @@ def scaled_dot_product_attention(
 class MultiHeadAttention(ConfiguredLayer):
     """Section 3.2.2: h heads attend side by side; their outputs are concatenated and projected.
 
-    Projections have no bias. W^Q, W^K and W^V of all heads stand side by side in one matrix, so that one
-    matrix product serves all of them; in attention over an encoder's output, W^Q stands alone, since
-    queries come from elsewhere (section 3.2.3, first use).
+    Projections have no bias, unless the config asks for it. W^Q, W^K and W^V of all heads stand side by side
+    in one matrix, so that one matrix product serves all of them; in attention over an encoder's output, W^Q
+    stands alone, since queries come from elsewhere (section 3.2.3, first use).
 
     Args:
         config: sizes.
@@ -84,6 +84,8 @@ class MultiHeadAttention(ConfiguredLayer):
         self.sizes = (self.key_channels, self.key_channels, self.value_channels)
         self.cross_attention = cross_attention
         self.causal = causal
+        self.projection_bias = config.projection_bias
+        self.biases: dict[str, Any] = {}  # by the name of their kernel
         self.dropout = Dropout(config.attention_dropout, dtype=self.dtype_policy, name="dropout")
 
     def get_config(self) -> dict[str, Any]:
@@ -129,7 +131,7 @@ class MultiHeadAttention(ConfiguredLayer):
             key, value = self.project_memory(encoded)
         else:
             query, key, value = self.project(rows, length)
-        heads, weights = scaled_dot_product_attention(query, key, value, bias, self.dropout, training)
+        heads, weights = self.attend(query, key, value, bias, training=training)
         output = ops.reshape(self.join(heads), (-1, length, self.hidden_size))
         return (output, weights) if return_attention_scores else output
 
@@ -147,8 +149,21 @@ class MultiHeadAttention(ConfiguredLayer):
             bias = causal if bias is None else causal + bias
         return None if bias is None else ops.cast(bias, self.compute_dtype)
 
-    def project(self, rows: Any, length: Any) -> list[Any]:
-        """Queries, keys and values: [batch * length, hidden] -> each [batch, heads, length, key or value]."""
+    def attend(
+        self, query: Any, key: Any, value: Any, bias: Any, at: Any = None, training: bool = False
+    ) -> tuple[Any, Any]:
+        """Attention of all heads; see `scaled_dot_product_attention`.
+
+        `at` is for kinds of attention that tell positions: the `Step` of a position that is decoded, `None`
+        where a sentence attends to itself.
+        """
+        return scaled_dot_product_attention(query, key, value, bias, self.dropout, training)
+
+    def project(self, rows: Any, length: Any, at: Any = None) -> list[Any]:
+        """Queries, keys and values: [batch * length, hidden] -> each [batch, heads, length, key or value].
+
+        See `attend` for `at`.
+        """
         return self._split(self._matmul(rows, self.query_key_value_kernel), self.sizes, length)
 
     def project_query(self, rows: Any, length: Any) -> Any:
@@ -180,8 +195,12 @@ class MultiHeadAttention(ConfiguredLayer):
 
     def _matmul(self, rows: Any, kernel: Any) -> Any:
         """Projects [rows, channels]; table 1's layers without projections replace it."""
-        return matmul(rows, kernel)
+        product, bias = matmul(rows, kernel), self.biases.get(kernel.name)
+        return product if bias is None else ops.add(product, ops.cast(bias, product.dtype))
 
     def _kernel(self, name: str, rows: int, columns: tuple[int, ...]) -> Any:
         shape = (rows, sum(columns))
+        if self.projection_bias:
+            bias = self.add_weight(name=f"{name}_bias", shape=shape[1:], initializer="zeros")
+            self.biases[name] = bias
         return self.add_weight(name=name, shape=shape, initializer=SideBySide(columns))

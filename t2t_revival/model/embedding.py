@@ -1,7 +1,9 @@
 """Sections 3.4 and 3.5: embeddings, softmax and positional encoding."""
 
 import math
-from typing import Any
+from collections.abc import Callable
+from functools import partial
+from typing import Any, NamedTuple
 
 import keras
 from keras import ops
@@ -12,6 +14,23 @@ from t2t_revival.model.products import matmul, take, transpose
 MAX_WAVELENGTH = 1e4
 
 
+class SoftmaxKernel(NamedTuple):
+    """What makes logits of vectors.
+
+    Attributes:
+        matrix: [hidden, vocab], a tensor or a `Matrix`.
+        bias: [vocab]; empty without one.
+    """
+
+    matrix: Any
+    bias: Any = ()
+
+    def logits(self, rows: Any) -> Any:
+        """[rows, hidden] -> scores of all tokens before the softmax, [rows, vocab]."""
+        logits = matmul(rows, self.matrix)
+        return logits if isinstance(self.bias, tuple) else ops.add(logits, ops.cast(self.bias, logits.dtype))
+
+
 @keras.saving.register_keras_serializable("t2t_revival")
 class TokenEmbedding(Layer):
     """Section 3.4: one vector for each token; the same matrix turns vectors into logits.
@@ -19,6 +38,7 @@ class TokenEmbedding(Layer):
     Args:
         vocab_size: number of tokens.
         hidden_size: d_model.
+        softmax_bias: whether logits have a bias, which the paper has not.
 
     Example:
         embedding = TokenEmbedding(vocab_size=37000, hidden_size=512)
@@ -28,15 +48,18 @@ class TokenEmbedding(Layer):
     Reference: Vaswani et al., 2017, section 3.4; T2T's `symbol_bottom` and `symbol_top`.
     """
 
-    def __init__(self, vocab_size: int, hidden_size: int, **kwargs: Any) -> None:
+    def __init__(self, vocab_size: int, hidden_size: int, softmax_bias: bool = False, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.vocab_size = vocab_size
         self.hidden_size = hidden_size
+        self.has_softmax_bias = softmax_bias
 
     def build(self, input_shape: Any = None) -> None:
         shape = (self.vocab_size, self.hidden_size)
         normal = keras.initializers.RandomNormal(stddev=self.hidden_size**-0.5)
         self.embeddings = self.add_weight(name="embeddings", shape=shape, initializer=normal)
+        if self.has_softmax_bias:
+            self.softmax_bias = self.add_weight(name="softmax_bias", shape=shape[:1], initializer="zeros")
 
     def call(self, x: Any, reverse: bool = False) -> Any:
         """Ids, int [...] -> [..., hidden], multiplied by sqrt(d_model); padding is 0.
@@ -45,19 +68,21 @@ class TokenEmbedding(Layer):
         """
         if reverse:
             rows = ops.reshape(x, (-1, self.hidden_size))  # [positions, hidden]
-            return ops.reshape(matmul(rows, self.kernel()), (*ops.shape(x)[:-1], self.vocab_size))
+            return ops.reshape(self.kernel().logits(rows), (*ops.shape(x)[:-1], self.vocab_size))
         vectors = take(self.embeddings, x)
         scales = ops.cast(ops.not_equal(x, 0), vectors.dtype) * self.hidden_size**0.5  # [...]
         return vectors * ops.expand_dims(scales, -1)
 
-    def kernel(self, ids: Any = None) -> Any:
-        """Returns the matrix before the softmax, [hidden, vocab], in the layer's precision.
+    def kernel(self, ids: Any = None) -> SoftmaxKernel:
+        """Returns what makes logits, in the layer's precision.
 
-        With `ids`, int [tokens], that of these tokens only, [hidden, tokens].
+        With `ids`, int [tokens], only those of these tokens, [..., tokens].
         """
+        bias = self.softmax_bias if self.has_softmax_bias else ()
         if ids is None:
-            return transpose(self.embeddings, self.compute_dtype)
-        return ops.transpose(ops.cast(take(self.embeddings, ids), self.compute_dtype))
+            return SoftmaxKernel(transpose(self.embeddings, self.compute_dtype), bias)
+        matrix = ops.transpose(ops.cast(take(self.embeddings, ids), self.compute_dtype))
+        return SoftmaxKernel(matrix, ops.take(bias, ids) if self.has_softmax_bias else ())
 
 
 def sinusoids(positions: Any, hidden_size: int, as_t2t: bool = False) -> Any:
@@ -82,13 +107,17 @@ def sinusoids(positions: Any, hidden_size: int, as_t2t: bool = False) -> Any:
     return ops.reshape(ops.stack([sines, cosines], axis=-1), (-1, hidden_size))
 
 
+ENCODINGS: dict[str, Callable[..., Any]] = {"sinusoid": sinusoids, "timing": partial(sinusoids, as_t2t=True)}
+
+
 @keras.saving.register_keras_serializable("t2t_revival")
 class PositionalEncoding(Layer):
     """Section 3.5: adds the encoding of its position to each vector.
 
     Args:
         hidden_size: d_model.
-        encoding: "sinusoid" as printed, "timing" as T2T, "emb" for a learned vector of each position.
+        encoding: "sinusoid" as printed, "timing" as T2T, "emb" for a learned vector of each position;
+            any other adds none, since attention tells positions.
         max_length: number of learned vectors; positions beyond share the last one.
         target_space: whether a vector that is the same at all positions is added too, as T2T does to tell
             the encoder what is asked for (`target_space_embedding`, of which a problem has one row).
@@ -127,15 +156,16 @@ class PositionalEncoding(Layer):
 
         `positions` are int [length], or [1] for one, counted from 0; `None` numbers them from 0 on.
         """
-        if positions is None:
-            positions = ops.arange(ops.shape(x)[1])
-        return x + ops.cast(self.encode(positions), x.dtype)
+        if self.encoding == "emb" or self.encoding in ENCODINGS:
+            positions = ops.arange(ops.shape(x)[1]) if positions is None else positions
+            return x + ops.cast(self.encode(positions), x.dtype)
+        return x + ops.cast(self.target_space, x.dtype) if self.has_target_space else x
 
     def encode(self, positions: Any) -> Any:
         """Returns the encodings of positions: int [length] -> [length, hidden]."""
         if self.encoding == "emb":
             vectors = take(self.embeddings, ops.minimum(positions, self.max_length - 1))
         else:
-            as_t2t = self.encoding == "timing"
-            vectors = sinusoids(ops.cast(positions, "float32"), self.hidden_size, as_t2t)
+            positions = ops.cast(positions, "float32")
+            vectors = ENCODINGS[self.encoding](positions, self.hidden_size)
         return vectors + self.target_space if self.has_target_space else vectors

@@ -1,5 +1,7 @@
 """Section 3.3: position-wise feed-forward networks."""
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import keras
@@ -9,10 +11,18 @@ from t2t_revival.model.dropout import Dropout
 from t2t_revival.model.layer import ConfiguredLayer, LayerConfig
 from t2t_revival.model.products import matmul
 
+ACTIVATIONS: dict[str, Callable[[Any], Any]] = {  # of the inner layer
+    "relu": ops.relu,  # the paper
+    "gelu": partial(ops.gelu, approximate=False),  # Hendrycks and Gimpel, 2016
+    "swish": ops.silu,  # Ramachandran et al., 2017
+}
+
 
 @keras.saving.register_keras_serializable("t2t_revival")
 class FeedForward(ConfiguredLayer):
     """Equation (2): FFN(x) = max(0, x W1 + b1) W2 + b2, the same at each position.
+
+    The config's `ffn_activation` may put another function in the place of max(0, x).
 
     Example:
         output = FeedForward(LayerConfig(hidden_size=512, filter_size=2048))(x)    # [..., 512] -> the same
@@ -22,6 +32,7 @@ class FeedForward(ConfiguredLayer):
 
     def __init__(self, config: LayerConfig, **kwargs: Any) -> None:
         super().__init__(config, **kwargs)
+        self.activation = ACTIVATIONS[config.ffn_activation]
         self.dropout = Dropout(config.relu_dropout, dtype=self.dtype_policy, name="dropout")
 
     def build(self, input_shape: Any = None) -> None:
@@ -38,7 +49,7 @@ class FeedForward(ConfiguredLayer):
             x if len(x.shape) == 2 else ops.reshape(x, (-1, self.config.hidden_size))
         )  # [positions, hidden]
         # `ops.add` and not `+`: it lets TensorFlow fuse product and bias, and sum the gradient faster.
-        inner = ops.relu(ops.add(matmul(rows, self.kernel_1), self.bias_1))  # [positions, filter]
+        inner = self.activation(ops.add(matmul(rows, self.kernel_1), self.bias_1))  # [positions, filter]
         inner = self.dropout(inner, training=training)
         rows = ops.add(matmul(inner, self.kernel_2), self.bias_2)  # [positions, hidden]
         return rows if len(x.shape) == 2 else ops.reshape(rows, ops.shape(x))

@@ -19,7 +19,7 @@ from t2t_revival.model.attention import (
     padding_bias,
     scaled_dot_product_attention,
 )
-from t2t_revival.model.products import matmul
+from t2t_revival.model.embedding import SoftmaxKernel
 
 if TYPE_CHECKING:
     from t2t_revival.model.extensions.deterministic_attention import Words
@@ -84,7 +84,7 @@ class DecoderState(NamedTuple):
             may be dropped, together with those of the caches.
         encoder_caches: of each layer, of the encoder's output.
         encoder_bias: hides the source's padding, [batch, 1, 1, source].
-        softmax_kernel: the matrix before the softmax, [hidden, vocab]: transposed once, not at each position.
+        softmax_kernel: its matrix is transposed once, not at each position.
         words: of the source, with deterministic attention; else empty.
         words_emitted: number of word tokens in each hypothesis, int32 [batch, beams], with deterministic
             attention; else empty.
@@ -94,7 +94,7 @@ class DecoderState(NamedTuple):
     self_bias: Any
     encoder_caches: list[GrowingCache]
     encoder_bias: Any
-    softmax_kernel: Any
+    softmax_kernel: SoftmaxKernel
     words: Words | tuple[()] = ()
     words_emitted: Any = ()
 
@@ -104,13 +104,30 @@ class Step(NamedTuple):
 
     Attributes:
         beams: hypotheses of a sentence: so many queries to the same keys.
+        position: its number, int [1], counted from 0.
         bias: of self-attention, [batch, 1, beams, memory], the new position included.
         encoder_bias: see `DecoderState`.
     """
 
     beams: Any
+    position: Any
     bias: Any
     encoder_bias: Any
+
+    @property
+    def distances(self) -> Any:
+        """Positions from the new one to each of memory, 0 or less, int [batch, beams, memory]."""
+        return -positions_ago(ops.squeeze(self.bias, 1))
+
+
+def positions_ago(bias: Any) -> Any:
+    """Returns how far memory is behind the newest position, int [batch, beams, memory].
+
+    `bias` shows to each hypothesis one place of each position, from some position on, in their order: what it
+    descends from. What it hides has any value.
+    """
+    shown = ops.cast(bias > MASKED / 2, "int32")
+    return ops.sum(shown, axis=2, keepdims=True) - ops.cumsum(shown, axis=2)
 
 
 @singledispatch
@@ -148,9 +165,9 @@ def show_newest(bias: Any, batch: Any, beams: Any, cache: Any) -> Any:
 @singledispatch
 def step(attention: MultiHeadAttention, rows: Any, cache: Any, at: Step) -> tuple[Any, Any]:
     """Self-attention of a new position, [batch * beams, hidden] -> the same shape, and its next cache."""
-    query, key, value = attention.project(rows, at.beams)
+    query, key, value = attention.project(rows, at.beams, at)
     cache = cache.append(key, value)
-    heads, _ = scaled_dot_product_attention(query, cache.keys, cache.values, at.bias)
+    heads, _ = attention.attend(query, cache.keys, cache.values, at.bias, at)
     return attention.join(heads), cache
 
 
@@ -199,8 +216,8 @@ class IncrementalDecoding:
             words_emitted=ops.zeros((batch, beams), "int32") if attention else (),
         )
 
-    def softmax_kernel(self: Any, ids: Any = None) -> Any:
-        """Returns the matrix before the softmax; see `TokenEmbedding.kernel`."""
+    def softmax_kernel(self: Any, ids: Any = None) -> SoftmaxKernel:
+        """Returns what makes logits; see `TokenEmbedding.kernel`."""
         return self.softmax_embedding.kernel(ids)
 
     def decode_step(self: Any, last: Any, position: Any, state: DecoderState) -> tuple[Any, DecoderState]:
@@ -216,7 +233,8 @@ class IncrementalDecoding:
         """
         batch, beams = ops.shape(last)
         x = self.target_embedding(ops.reshape(last, (-1,)))  # [batch * beams, hidden]
-        x = self.target_positions(x, ops.reshape(position, (1,)))
+        position = ops.reshape(position, (1,))
+        x = self.target_positions(x, position)
         if self.deterministic_attention:
             words_emitted = state.words_emitted + self.deterministic_attention.stand_for(last)
             vectors = self.deterministic_attention(words_emitted, state.words)  # [batch, beams, hidden]
@@ -224,11 +242,11 @@ class IncrementalDecoding:
             state = state._replace(words_emitted=words_emitted)
         layers, caches = self.decoder.layers, []
         self_bias = next_bias(layers[0].self_attention, state.self_bias, batch, beams, state.self_caches[0])
-        at = Step(beams, ops.expand_dims(self_bias, 1), state.encoder_bias)
+        at = Step(beams, position, ops.expand_dims(self_bias, 1), state.encoder_bias)
         for layer, cache, encoder_cache in zip(layers, state.self_caches, state.encoder_caches, strict=True):
             x, cache = step_layer(layer, x, cache, encoder_cache, at)
             caches.append(cache)
-        logits = matmul(self.decoder.finish(x), state.softmax_kernel)  # [batch * beams, vocab]
+        logits = state.softmax_kernel.logits(self.decoder.finish(x))  # [batch * beams, vocab]
         logits = ops.reshape(logits, (-1, beams, ops.shape(logits)[1]))  # [batch, beams, vocab]
         return logits, state._replace(self_caches=caches, self_bias=self_bias)
 

@@ -24,8 +24,13 @@ class LayerConfig:
         value_channels: h * d_v, likewise.
         attention_dropout: probability, on attention weights.
         relu_dropout: probability, inside the feed-forward network.
+        ffn_activation: of the feed-forward network; see `variations.FEED_FORWARDS`.
         pre_norm: whether norms come before sub-layers (T2T v2, v3), not after them (the paper).
-        norm_epsilon: added to the variance in layer normalisation.
+        norm_type: of all norms; see `variations.NORMS`.
+        norm_epsilon: added to the variance in normalisation.
+        pos: how positions are told; see `variations.POSITIONS_IN_ATTENTION` for those that attention tells.
+        max_relative_position: distance from which on relative positions are alike, positions.
+        projection_bias: whether the projections of attention add a bias.
         attention_window: r of restricted self-attention (section 4), positions; 0 shows all.
         decoder_self_attention: "attention", or "ssru" for a recurrent unit in its place.
     """
@@ -38,8 +43,13 @@ class LayerConfig:
     value_channels: int | None = None
     attention_dropout: float = 0.0
     relu_dropout: float = 0.0
+    ffn_activation: str = "relu"
     pre_norm: bool = False
+    norm_type: str = "layer"
     norm_epsilon: float = 1e-6
+    pos: str = "sinusoid"
+    max_relative_position: int = 20
+    projection_bias: bool = False
     attention_window: int = 0
     decoder_self_attention: str = "attention"
 

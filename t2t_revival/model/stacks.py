@@ -6,11 +6,9 @@ import keras
 from keras import ops
 
 from t2t_revival.model.attention import MultiHeadAttention, padding_bias
-from t2t_revival.model.extensions.restricted_attention import RestrictedSelfAttention
-from t2t_revival.model.extensions.ssru import SSRU
-from t2t_revival.model.feed_forward import FeedForward
 from t2t_revival.model.layer import ConfiguredLayer, LayerConfig
-from t2t_revival.model.residual import LayerNorm, Residual
+from t2t_revival.model.residual import Residual
+from t2t_revival.model.variations import make_feed_forward, make_norm, make_self_attention
 
 
 @keras.saving.register_keras_serializable("t2t_revival")
@@ -27,9 +25,9 @@ class EncoderLayer(ConfiguredLayer):
     def __init__(self, config: LayerConfig, **kwargs: Any) -> None:
         super().__init__(config, **kwargs)
         dtype = self.dtype_policy
-        self.self_attention = self_attention(config, causal=False, dtype=dtype)
+        self.self_attention = make_self_attention(config, causal=False, dtype=dtype)
         self.self_attention_residual = Residual(config, dtype=dtype, name="self_attention_residual")
-        self.feed_forward = FeedForward(config, dtype=dtype, name="feed_forward")
+        self.feed_forward = make_feed_forward(config, dtype)
         self.feed_forward_residual = Residual(config, dtype=dtype, name="feed_forward_residual")
 
     def call(
@@ -69,13 +67,13 @@ class DecoderLayer(ConfiguredLayer):
     def __init__(self, config: LayerConfig, **kwargs: Any) -> None:
         super().__init__(config, **kwargs)
         dtype = self.dtype_policy
-        self.self_attention = self_attention(config, causal=True, dtype=dtype)
+        self.self_attention = make_self_attention(config, causal=True, dtype=dtype)
         self.self_attention_residual = Residual(config, dtype=dtype, name="self_attention_residual")
         self.encoder_attention = MultiHeadAttention(
             config, cross_attention=True, dtype=dtype, name="encoder_attention"
         )
         self.encoder_attention_residual = Residual(config, dtype=dtype, name="encoder_attention_residual")
-        self.feed_forward = FeedForward(config, dtype=dtype, name="feed_forward")
+        self.feed_forward = make_feed_forward(config, dtype)
         self.feed_forward_residual = Residual(config, dtype=dtype, name="feed_forward_residual")
 
     def call(
@@ -124,8 +122,7 @@ class Stack(ConfiguredLayer):
         ]
         self.final_norm = None
         if config.pre_norm:
-            norm = config.hidden_size, config.norm_epsilon
-            self.final_norm = LayerNorm(*norm, dtype=dtype, name="final_norm")
+            self.final_norm = make_norm(config, dtype, "final_norm")
 
     def run(self, x: Any, return_attention_scores: bool, training: bool, **inputs: Any) -> Any:
         """Returns the stack's output, and the weights of each attention, [batch, layers, heads, ...]."""
@@ -210,11 +207,3 @@ class Decoder(Stack):
         return self.run(
             x, return_attention_scores, training, encoded=encoded, bias=bias, encoder_bias=encoder_bias
         )
-
-
-def self_attention(config: LayerConfig, causal: bool, dtype: Any) -> ConfiguredLayer:
-    """Returns the self-attention of a layer, or what stands in its place."""
-    if causal and config.decoder_self_attention == "ssru":
-        return SSRU(config, dtype=dtype, name="self_attention")
-    kind = RestrictedSelfAttention if config.attention_window else MultiHeadAttention
-    return kind(config, causal=causal, dtype=dtype, name="self_attention")

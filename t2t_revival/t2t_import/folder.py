@@ -26,6 +26,7 @@ FILE_SUFFIX = re.compile(r"\.(index|meta|data-\d+-of-\d+)$")
 INDEX = re.compile(r"model\.ckpt-(\d+)\.index")
 
 AVERAGED = 8  # checkpoints that T2T's t2t-avg-all averages by default
+RELATIVE = "dot_product_relative"  # T2T's self_attention_type for pos=relative here
 LEGACY_FACTOR = 10  # T2T's learning_rate of 0.1 under the schedule "legacy" is a constant of 1 here
 T2TS = [name for name, about in ABOUT.items() if about.t2t]
 
@@ -43,11 +44,11 @@ SUPPORTED: dict[str, tuple[Any, ...]] = {
     "norm_type": ("layer",),
     "num_area_layers": (0,),
     "num_sampled_classes": (0,),
-    "pos": ("timing", "emb"),
+    "pos": ("timing", "emb", None),
     "position_features": ("",),
     "prepend_mode": ("none",),
     "proximity_bias": (False,),
-    "self_attention_type": ("dot_product",),
+    "self_attention_type": ("dot_product", RELATIVE),
     "shared_source_target_embedding": (False,),
     "split_to_length": (0,),
     "symbol_modality_skip_top": (False,),
@@ -231,6 +232,7 @@ class T2TSettings:
         imported = {name: value for name, value in values.items() if name in T2TS}
         imported["use_target_space_embedding"] = values.get("use_target_space_embedding", True)
         imported["average_checkpoints"] = AVERAGED
+        self._import_positions(imported)
         imported["effective_batch_size"] = 0  # T2T's batch_size is per replica and update
         notes = [*_schedule(values, imported), *_batches(imported)]
         if steps := int(self.flags.get("train_steps") or values.get("train_steps") or 0):
@@ -242,6 +244,26 @@ class T2TSettings:
             return HParams.from_values(imported, str(self.path)), notes
         except OverflowError as error:
             raise T2TError(f"{self.path}: {error}") from error
+
+    def _import_positions(self, imported: dict[str, Any]) -> None:
+        """Sets the kind of positions, which T2T tells by two settings.
+
+        Raises:
+            T2TError: they cannot be combined here.
+        """
+        pos, attention = (
+            self.values.get("pos", "timing"),
+            self.values.get("self_attention_type", "dot_product"),
+        )
+        if (pos is None) != (attention == RELATIVE):
+            raise T2TError(
+                f"{self.path}: pos={pos!r} with self_attention_type={attention!r}: not supported; "
+                f"relative positions are pos=None with self_attention_type={RELATIVE!r}"
+            )
+        if pos is None:
+            imported["pos"] = "relative"
+        else:
+            imported.pop("max_relative_position", None)
 
     def _check(self, theirs: Mapping[str, Any]) -> None:
         wrong = [

@@ -161,8 +161,7 @@ class TrainingTransformer(Transformer):
         sides = self._parts(y), self._parts(weights)
         losses = [
             self.loss_sums(
-                ops.reshape(output, (-1, self.hparams.hidden_size)),  # [tokens, hidden]
-                ops.copy(self.softmax_embedding.embeddings),
+                *self._with_bias(ops.reshape(output, (-1, self.hparams.hidden_size))),  # [tokens, hidden]
                 ops.reshape(labels, (-1,)),
                 ops.reshape(token_weights, (-1,)),
             )
@@ -173,6 +172,18 @@ class TrainingTransformer(Transformer):
             triples = zip(attention, self._parts(x["alignments"]), sides[1], strict=True)
             loss += weight * sum(ops.sum(alignment_losses(*pair) * weights) for *pair, weights in triples)
         return loss * ops.where(ops.isfinite(loss), 1.0, math.nan), sum(plain for _, plain in losses)
+
+    def _with_bias(self, x: Any) -> tuple[Any, Any]:
+        """Returns x, [tokens, hidden], and the embeddings, whose product are the logits.
+
+        A bias of the softmax is a column more, beside a channel that is always 1.
+        """
+        embedding = self.softmax_embedding
+        embeddings = ops.copy(embedding.embeddings)
+        if not embedding.has_softmax_bias:
+            return x, embeddings
+        columns = [embeddings, ops.copy(embedding.softmax_bias)[:, None]]
+        return ops.concatenate([x, ops.ones_like(x[:, :1])], axis=1), ops.concatenate(columns, axis=1)
 
     def _loss_sums(self, x: Any, embeddings: Any, labels: Any, weights: Any) -> tuple[Any, Any]:
         both = linear_cross_entropy(x, embeddings, labels, self.hparams.label_smoothing)

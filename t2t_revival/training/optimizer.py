@@ -19,7 +19,13 @@ from keras import ops
 from t2t_revival import registration
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
-from t2t_revival.utils.keras_hooks import OwnUpdate, gradient_sums, micro_batch_count, trained_weights
+from t2t_revival.utils.keras_hooks import (
+    OwnUpdate,
+    gradient_sums,
+    micro_batch_count,
+    trained_weights,
+    updates_weights_alone,
+)
 
 FIRST_SCALE = 2.0**15
 LEAST_SCALE = 1.0  # a gradient that overflows at this scale is no fault of the scale
@@ -126,6 +132,8 @@ class TrainingOptimizer(OwnUpdate):
         refused = (self.clipnorm, self.clipvalue, self.global_clipnorm, self.weight_decay)
         if self.use_ema or any(option is not None for option in refused):
             raise T2TError(f"{type(self).__name__} takes no clipping, weight_decay and use_ema: set none")
+        if not updates_weights_alone(self):
+            raise T2TError(f"{type(self).__name__} updates more than each weight by itself: use another")
         self.ema_decay, self.scales_loss = ema_decay, scales_loss
         self.moments: list[Any] = []
         self._averages: list[Any] = []

@@ -143,7 +143,7 @@ class WarmStart:
         weights = [weight for weight in model.weights if not is_adapter(weight.path)]
         if not self.partial:
             checkpoints.check_architecture(model, meta, path)
-            checkpoints.assign(weights, arrays, checkpoints.MODEL, path)
+            checkpoints.assign(checkpoints.by_path(weights), arrays, checkpoints.MODEL, path)
             return notes
         shapes = {name.removeprefix(checkpoints.MODEL): array.shape for name, array in arrays.items()}
         fitting = [weight for weight in weights if shapes.get(weight.path) == tuple(weight.shape)]
@@ -161,12 +161,12 @@ class WarmStart:
         return notes
 
     def _with_new_rows(self, name: str, array: np.ndarray) -> np.ndarray:
-        """Adds a row for each new piece to an embedding: the mean of the rows of its parts."""
+        """Adds a row for each new piece to an embedding, or a softmax's bias: the mean of its parts' rows."""
         import numpy as np
 
-        if not name.endswith("_embedding/embeddings"):
+        if "_embedding/" not in name:
             return array
-        of_inputs = name.endswith("source_embedding/embeddings")
+        of_inputs = "source_embedding/" in name
         rows = [array[parts].mean(axis=0) for parts in self.new_pieces[0 if of_inputs else -1]]
         return np.concatenate([array, rows]) if rows else array
 

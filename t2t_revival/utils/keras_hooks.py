@@ -56,6 +56,12 @@ def adam_moments(optimizer: keras.optimizers.Adam, variable: Any) -> tuple[Any, 
     return optimizer._momentums[index], optimizer._velocities[index]
 
 
+def updates_weights_alone(optimizer: keras.optimizers.Optimizer) -> bool:
+    """Returns whether an optimizer's `update_step` is its whole update; Nadam's, for one, is not."""
+    kind, base = type(optimizer), keras.optimizers.Optimizer
+    return kind._backend_update_step is base._backend_update_step
+
+
 class OwnUpdate(keras.optimizers.Optimizer):
     """Base class, before one of Keras's optimizers, of one that makes its updates by itself."""
 

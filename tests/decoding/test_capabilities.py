@@ -13,13 +13,12 @@ from t2t_revival.addons.litert import write_litert
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.decoding import capabilities
 from t2t_revival.decoding.capabilities import (
+    CTRANSLATE2,
     EXCLUDE,
-    HOLDERS,
+    HELD_BY_CTRANSLATE2,
     NEEDS,
     OF_CALLS,
-    OF_TRAINING,
     SIZES,
-    VALUES,
     Place,
     check,
     check_held,
@@ -60,7 +59,7 @@ class NewerSettings(DecodeHParams):
 class Newer(HParams):
     """Hyperparameters of a later version."""
 
-    sandwich: bool = False
+    sandwich: bool = hparams.hparam(False, "layers in another order", model=True)
 
 
 def test_features_are_settings_or_of_calls():
@@ -126,34 +125,37 @@ def test_attention_of_one_set_of_heads():
             check(asked, capabilities.CTRANSLATE2)
 
 
-def test_each_hyperparameter_is_listed_once():
-    listed = [*VALUES, *SIZES, *OF_TRAINING]
-    assert sorted(listed) == sorted(field.name for field in dataclasses.fields(HParams))
-    assert all(set(values) == set(HOLDERS) for values in VALUES.values())
+def test_what_ctranslate2_holds_is_what_there_is():
+    assert {*HELD_BY_CTRANSLATE2, *SIZES} <= hparams.ABOUT.keys()
+    for name, values in HELD_BY_CTRANSLATE2.items():
+        assert set(values) <= set(hparams.ABOUT[name].choices or values)
 
 
-def test_what_is_listed_is_what_there_is():
-    for name in ("pos", "decoder_self_attention"):
-        for values in VALUES[name].values():
-            assert set(values) <= set(hparams.ABOUT[name].choices)
-
-
-@pytest.mark.parametrize("holder", HOLDERS, ids=lambda holder: holder.name)
-def test_a_new_value_is_refused(holder, monkeypatch):
-    check_held(TINY, holder)
-    monkeypatch.setitem(hparams.ABOUT, "pos", hparams.About("", choices=("rotary",)))
-    with pytest.raises(T2TError, match=f"^{holder.name} does not support pos=rotary, which this model has: "):
-        check_held(TINY.replace(pos="rotary"), holder)
-
-
-@pytest.mark.parametrize("holder", HOLDERS, ids=lambda holder: holder.name)
-def test_a_new_hyperparameter_is_refused_where_it_has_an_effect(holder):
-    newer = Newer(**dataclasses.asdict(TINY))
-    check_held(newer, holder)
+@pytest.mark.parametrize(
+    "changes",
+    [{"decoder_self_attention": "ssru"}, {"attention_window": 3}, {"deterministic_attention": True}],
+)
+def test_what_ctranslate2_does_not_hold_is_refused(changes):
+    check_held(TINY, CTRANSLATE2)
+    (name, value), *_ = changes.items()
     with pytest.raises(
-        T2TError, match=f"^{holder.name} does not support sandwich=True, which this model has: "
+        T2TError, match=f"^CTranslate2 does not support {name}={value}, which this model has: "
     ):
-        check_held(dataclasses.replace(newer, sandwich=True), holder)
+        check_held(TINY.replace(**changes), CTRANSLATE2)
+
+
+def test_a_new_value_or_hyperparameter_is_refused_by_what_has_a_model_of_its_own(monkeypatch):
+    monkeypatch.setitem(hparams.ABOUT, "norm_type", hparams.About("", choices=("layer", "power")))
+    with pytest.raises(
+        T2TError, match=r"^CTranslate2 does not support norm_type=power, which this model has"
+    ):
+        check_held(TINY.replace(norm_type="power"), CTRANSLATE2)
+    newer = Newer(**dataclasses.asdict(TINY))
+    check_held(newer, CTRANSLATE2)
+    with pytest.raises(
+        T2TError, match=r"^CTranslate2 does not support sandwich=True, which this model has: "
+    ):
+        check_held(dataclasses.replace(newer, sandwich=True), CTRANSLATE2)
 
 
 @pytest.fixture(scope="module")
@@ -178,8 +180,9 @@ def translator(tmp_path_factory):
     ],
 )
 def test_all_that_hold_a_model_ask(translator, tmp_path, monkeypatch, use):
-    monkeypatch.setitem(hparams.ABOUT, "pos", hparams.About("", choices=("rotary",)))
-    monkeypatch.setattr(translator.model, "hparams", TINY.replace(pos="rotary"))
-    with pytest.raises(T2TError, match=r"does not support pos=rotary, which this model has: .+$"):
+    monkeypatch.setattr(
+        capabilities, "NOT_HELD", {holder: {"num_heads": 2} for holder in capabilities.HOLDERS}
+    )
+    with pytest.raises(T2TError, match=r"does not support num_heads=2, which this model has: .+$"):
         use(translator, tmp_path / "new")
     assert not (tmp_path / "new").exists()

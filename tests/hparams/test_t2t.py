@@ -24,6 +24,9 @@ RATE = ["learning_rate", "learning_rate_constant", "learning_rate_schedule"]
 # sparse gradients only, and T2T makes those of the embeddings dense.
 EXPRESSED: dict[str, Callable[[HParams], Any]] = {
     "optimizer": lambda h: "multistep_adam" if accumulation(h, replicas=1) > 1 else "adam",
+    "pos": lambda h: None if h.pos == "relative" else h.pos,
+    "self_attention_type": lambda h: "dot_product_relative" if h.pos == "relative" else "dot_product",
+    "max_relative_position": lambda h: h.max_relative_position if h.pos == "relative" else 0,
     "optimizer_multistep_accumulate_steps": lambda h: accumulation(h, 1) if accumulation(h, 1) > 1 else 0,
 }
 
@@ -52,7 +55,8 @@ def test_every_field_of_t2t_is_in_one_group() -> None:
 
 def test_every_field_that_t2t_has_is_compared() -> None:
     fields = {name for name, about in ABOUT.items() if about.t2t}
-    assert fields == {*SAME, "learning_rate_constant", "learning_rate_schedule", "optimizer"}
+    rate = {"learning_rate_constant", "learning_rate_schedule"}
+    assert fields == {*SAME, *rate, "optimizer", "pos", "max_relative_position"}
 
 
 def test_the_sets_are_those_of_the_reference() -> None:

@@ -31,6 +31,8 @@ def formula(h: HParams, vocab: int) -> int:
     positions = 2 * h.max_length * d if h.pos == "emb" else 0
     embeddings = vocab * d * (1 if h.shared_embedding_and_softmax_weights else 3)  # 3.4
     embeddings += d if h.use_target_space_embedding else 0
+    if h.pos == "relative":  # a key and a value of each distance, in each self-attention
+        positions = 2 * layers * (2 * h.max_relative_position + 1) * (d_k + d_v)
     return embeddings + positions + layers * (encoder_layer + decoder_layer) + final_norms
 
 
@@ -63,6 +65,10 @@ def test_counts_follow_the_formula(name: str) -> None:
     assert count(h) == formula(h, VOCAB)
     pre_norm = h.replace(**PRE, shared_embedding_and_softmax_weights=False)
     assert count(pre_norm) == formula(pre_norm, VOCAB)
+
+
+def test_a_modern_base_model_has_the_size_of_base() -> None:
+    assert count(registry.hparams("base_modern")) == pytest.approx(count(registry.hparams("base")), rel=0.0002)
 
 
 def test_counts_beside_table_3() -> None:

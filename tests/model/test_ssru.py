@@ -45,7 +45,7 @@ def test_all_positions_and_steps_equal_numpy(length: int, sentences: int, beams:
     np.testing.assert_allclose(ops.convert_to_numpy(layer(x)), expected, atol=1e-5)
     cache = empty_cache(layer, sentences, beams, 0)
     for position in range(length):
-        output, cache = step(layer, x[:, position], cache, Step(beams, None, None))
+        output, cache = step(layer, x[:, position], cache, Step(beams, None, None, None))
         assert cache.shape == (sentences, beams, 4), "it does not grow"
         np.testing.assert_allclose(ops.convert_to_numpy(output), expected[:, position], atol=1e-5)
 

@@ -117,14 +117,16 @@ def test_a_loop_of_ones_own_prints_no_warning(
 
 @pytest.mark.slow
 def test_an_optimizer_of_ones_own_skips_updates_and_resumes(shard: Path, tmp_path: Path) -> None:
-    registry.import_usr_dir(guide_package(tmp_path / "usr_lion", "register_optimizer"))
-    hparams = HPARAMS.replace(optimizer="lion", ema_decay=0.5, effective_batch_size=2 * HPARAMS.batch_size)
+    registry.import_usr_dir(guide_package(tmp_path / "usr_slow_lion", "register_optimizer"))
+    hparams = HPARAMS.replace(
+        optimizer="slow_lion", ema_decay=0.5, effective_batch_size=2 * HPARAMS.batch_size
+    )
     with weighted({3: NAN}):
         whole, notes, _ = trained(shard, tmp_path / "whole", hparams=hparams)
         trained(shard, tmp_path / "parts", hparams=hparams.replace(train_steps=2))
         parts, _, _ = trained(shard, tmp_path / "parts", hparams=hparams)
     assert notes == ["update 2 skipped: loss is nan (1 in a row, 1 in all)"]
-    assert sum(name.startswith("optimizer/lion/") for name in whole) > 9
+    assert sum(name.startswith("optimizer/slow_lion/") for name in whole) > 9
     assert parts.keys() == whole.keys()
     for name, array in whole.items():
         np.testing.assert_array_equal(parts[name], array, err_msg=name)

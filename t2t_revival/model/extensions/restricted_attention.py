@@ -36,7 +36,7 @@ from t2t_revival.model.attention import (
     padding_bias,
     scaled_dot_product_attention,
 )
-from t2t_revival.model.incremental import next_bias, show_newest
+from t2t_revival.model.incremental import next_bias, positions_ago, show_newest
 from t2t_revival.model.layer import LayerConfig
 
 MIN_BLOCK = 128  # positions; shorter blocks would save fewer products than their overhead costs
@@ -114,12 +114,9 @@ class Neighbourhood(NamedTuple):
         """Hides from growing hypotheses the positions that are no longer in their neighbourhood.
 
         Args:
-            bias: [batch, beams, memory]. Memory is in the order of positions, and shows to each hypothesis
-                one place of each position, from some position on: what it descends from.
+            bias: [batch, beams, memory]; see `positions_ago`.
         """
-        own = ops.cast(bias > MASKED / 2, "int32")
-        distance = ops.sum(own, axis=2, keepdims=True) - ops.cumsum(own, axis=2)  # from the newest position
-        return ops.where(distance > self.before, MASKED, bias)
+        return ops.where(positions_ago(bias) > self.before, MASKED, bias)
 
 
 @keras.saving.register_keras_serializable("t2t_revival")

@@ -1,0 +1,88 @@
+"""Positions told by distances: hparam `pos=relative`."""
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from t2t_revival.model.attention import MultiHeadAttention
+from t2t_revival.model.layer import LayerConfig
+
+
+@keras.saving.register_keras_serializable("t2t_revival")
+class RelativeAttention(MultiHeadAttention):
+    """`MultiHeadAttention` of a sentence over itself, with a key and a value for each distance.
+
+    The score of query i and key j is q_i (k_j + a_(j-i)) / sqrt(d_k), and v_j + b_(j-i) is what is averaged.
+    a and b are learned, the same for all heads, and the same for all distances of `max_relative_position` and
+    more. Nothing is added to embeddings.
+
+    Distances are few, so q_i a and the sums of weights at each distance are computed first, for all of them,
+    and then put where they belong: no tensor has a vector for each pair of positions.
+
+    Example:
+        config = LayerConfig(num_heads=8, hidden_size=512, pos="relative", max_relative_position=20)
+        output = RelativeAttention(config)(x, mask=ids != 0)    # [batch, length, 512] -> the same shape
+
+    Reference: Shaw et al., 2018, "Self-Attention with Relative Position Representations", equations (3) and
+    (4); T2T's `dot_product_attention_relative`.
+    """
+
+    def __init__(self, config: LayerConfig, **kwargs: Any) -> None:
+        super().__init__(config, **kwargs)
+        self.max_distance = config.max_relative_position
+
+    def build(self, input_shape: Any = None) -> None:
+        self.relative_keys, self.relative_values = (
+            self.add_weight(
+                name=name,
+                shape=(2 * self.max_distance + 1, channels // self.num_heads),
+                initializer="glorot_uniform",
+            )
+            for name, channels in (
+                ("relative_keys", self.key_channels),
+                ("relative_values", self.value_channels),
+            )
+        )
+        super().build()
+
+    def attend(
+        self, query: Any, key: Any, value: Any, bias: Any, at: Any = None, training: bool = False
+    ) -> tuple[Any, Any]:
+        """Attention of all heads; see `MultiHeadAttention.attend`."""
+        distances = between_positions(ops.shape(query)[2]) if at is None else at.distances
+        places = ops.clip(distances, -self.max_distance, self.max_distance) + self.max_distance
+        is_at = ops.one_hot(
+            places, 2 * self.max_distance + 1, dtype=query.dtype
+        )  # [1 or batch, q, m, places]
+        keys, values = (ops.cast(table, query.dtype) for table in (self.relative_keys, self.relative_values))
+        query = query * (query.shape[-1] ** -0.5)
+        scores = ops.einsum("bhqd,bhmd->bhqm", query, key)
+        of_places = ops.matmul(query, ops.transpose(keys))  # [batch, heads, query, places]
+        scores = scores + spread(of_places, ops.transpose(is_at, (0, 1, 3, 2)))
+        if bias is not None:
+            scores = scores + ops.cast(bias, scores.dtype)
+        weights = ops.softmax(scores, axis=-1)
+        dropped = self.dropout(weights, training=training)
+        heads = ops.matmul(dropped, value) + ops.matmul(spread(dropped, is_at), values)
+        return heads, weights
+
+
+def between_positions(length: Any) -> Any:
+    """Returns the distance of each position (axis 2) from each (axis 1), int [1, length, length]."""
+    positions = ops.arange(length)
+    return positions[None, None, :] - positions[None, :, None]
+
+
+def spread(x: Any, matrices: Any) -> Any:
+    """Multiplies, for each query, rows of all heads by a matrix of 0 and 1.
+
+    Args:
+        x: [batch, heads, query, from].
+        matrices: [1 or batch, query, from, to].
+
+    Returns:
+        [batch, heads, query, to].
+    """
+    rows = ops.transpose(x, (0, 2, 1, 3))  # [batch, query, heads, from]
+    return ops.transpose(ops.matmul(rows, matrices), (0, 2, 1, 3))

@@ -1,0 +1,46 @@
+"""What hparams may put in the place of the paper's parts: one row each, named by its hparam's value."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from t2t_revival.model.attention import MultiHeadAttention
+from t2t_revival.model.extensions.gated_feed_forward import GATES, GatedFeedForward
+from t2t_revival.model.extensions.relative_attention import RelativeAttention
+from t2t_revival.model.extensions.restricted_attention import RestrictedSelfAttention
+from t2t_revival.model.extensions.rms_norm import RMSNorm
+from t2t_revival.model.extensions.rotary_attention import RotaryAttention
+from t2t_revival.model.extensions.ssru import SSRU
+from t2t_revival.model.feed_forward import ACTIVATIONS, FeedForward
+from t2t_revival.model.layer import ConfiguredLayer, Layer, LayerConfig
+from t2t_revival.model.layer_norm import LayerNorm
+
+POSITIONS_IN_ATTENTION: dict[str, type[MultiHeadAttention]] = {  # `pos`; see `embedding` for the others
+    "relative": RelativeAttention,
+    "rotary": RotaryAttention,
+}
+FEED_FORWARDS: dict[str, type[ConfiguredLayer]] = {  # `ffn_activation`
+    **dict.fromkeys(ACTIVATIONS, FeedForward),
+    **dict.fromkeys(GATES, GatedFeedForward),
+}
+NORMS: dict[str, type[Layer]] = {"layer": LayerNorm, "rms": RMSNorm}  # `norm_type`
+
+
+def make_self_attention(config: LayerConfig, causal: bool, dtype: Any) -> ConfiguredLayer:
+    """Returns the self-attention of a layer, or what stands in its place."""
+    if causal and config.decoder_self_attention == "ssru":
+        return SSRU(config, dtype=dtype, name="self_attention")
+    kind = POSITIONS_IN_ATTENTION.get(config.pos, MultiHeadAttention)
+    if config.attention_window:
+        kind = RestrictedSelfAttention
+    return kind(config, causal=causal, dtype=dtype, name="self_attention")
+
+
+def make_feed_forward(config: LayerConfig, dtype: Any) -> ConfiguredLayer:
+    """Returns the feed-forward network of a layer."""
+    return FEED_FORWARDS[config.ffn_activation](config, dtype=dtype, name="feed_forward")
+
+
+def make_norm(config: LayerConfig, dtype: Any, name: str) -> Layer:
+    """Returns a normalisation."""
+    return NORMS[config.norm_type](config.hidden_size, config.norm_epsilon, dtype=dtype, name=name)
