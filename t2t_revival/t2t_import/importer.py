@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from t2t_revival.problems.problem import Problem
 
 T2T_SETS = "transformer_"  # prefix of the names of T2T's sets
-RECIPES = ("transformer_base", "transformer_base_v2", "transformer_base_v1")
+RECIPES = ("transformer_base", "transformer_base_v2", "transformer_base_v1", "transformer_relative")
 EXTRA_LENGTH = 100  # T2T's default; the paper's is 50
 EMPTY_SUBTOKEN = b"''\n"
 SCOPE = "transformer/"

@@ -11,6 +11,7 @@ from tests.support.tiny_models import (
     EOS,
     PAD,
     TINY,
+    VARIATIONS,
     all_outputs,
     length_penalty,
     log_softmax,
@@ -30,7 +31,9 @@ LAYERS = {  # what an engine must have: hparams of models that have it
     "ssru": {"decoder_self_attention": "ssru"},
     "words": {"deterministic_attention": True},
     "key_channels": {"attention_key_channels": 4, "attention_value_channels": 12},
+    **VARIATIONS,
 }
+IN_NIGHTLY = VARIATIONS.keys() - {"relative", "modern"}  # which have most of the others
 
 
 def model_with(layers, seed, scale=3.0):
@@ -117,7 +120,9 @@ def test_outputs_are_those_of_t2ts_algorithm(engine, beams, alpha):
 @pytest.mark.parametrize(
     ("layers", "engine"),
     [
-        pytest.param(layers, *engine.values, marks=engine.marks)
+        pytest.param(
+            layers, *engine.values, marks=[*engine.marks, *[pytest.mark.nightly] * (layers in IN_NIGHTLY)]
+        )
         for layers in LAYERS
         if layers != "full"
         for engine in engines("t2t", layers)

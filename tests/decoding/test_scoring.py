@@ -8,10 +8,9 @@ import pytest
 from t2t_revival.decoding.outputs import Score, per_token
 from tests.support.search_engines import RESTRICTED, engines
 from tests.support.searches import score
-from tests.support.tiny_models import TINY, log_probs_of, tiny
+from tests.support.tiny_models import PRE_NORM, TINY, VARIATIONS, log_probs_of, tiny
 
 SOURCES = [[3, 2, 4, 1], [5, 1], [2, 5, 8, 6] * 4 + [1]]
-PRE_NORM = {"layer_preprocess_sequence": "n", "layer_postprocess_sequence": "da"}
 TARGETS = [[4, 2, 6, 5, 1], [1], [2, 2, 1]]
 
 
@@ -23,6 +22,7 @@ TARGETS = [[4, 2, 6, 5, 1], [1], [2, 2, 1]]
         {"pos": "timing", "num_encoder_layers": 1},
         {"pos": "emb", "shared_embedding_and_softmax_weights": False, "max_length": 8},
         {"attention_key_channels": 4, "attention_value_channels": 4, "norm_epsilon": 0.1},
+        *VARIATIONS.values(),
     ],
     ids=str,
 )

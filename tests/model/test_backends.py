@@ -14,6 +14,7 @@ import t2t_revival.model
 from t2t_revival import HParams, Transformer
 from tests.support.backend_process import run_with_backend
 from tests.support.layer_checks import CASES, check_layer
+from tests.support.tiny_models import VARIATIONS
 
 ROOT = Path(__file__).parents[2]
 IDS = {
@@ -49,7 +50,8 @@ def test_every_layer_and_the_model_in_another_backend(
     expected = {}
     hparams = tiny_hparams.replace(deterministic_attention=True)
     recurrent = {"decoder_self_attention": "ssru"}
-    models = {"full": {}, "restricted": {"attention_window": 2}, "recurrent": recurrent, "bfloat16": {}}
+    models: dict[str, dict] = {"full": {}, "restricted": {"attention_window": 2}, "recurrent": recurrent}
+    models |= {"bfloat16": {}} | VARIATIONS
     for name, changes in models.items():
         dtype = "mixed_bfloat16" if name == "bfloat16" else "float32"
         model = Transformer(hparams.replace(**changes), 11, dtype=dtype)

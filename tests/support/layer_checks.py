@@ -28,7 +28,11 @@ from t2t_revival.model import (
     TokenEmbedding,
 )
 from t2t_revival.model.extensions.deterministic_attention import DeterministicAttention, Words
+from t2t_revival.model.extensions.gated_feed_forward import GatedFeedForward
+from t2t_revival.model.extensions.relative_attention import RelativeAttention
 from t2t_revival.model.extensions.restricted_attention import RestrictedSelfAttention
+from t2t_revival.model.extensions.rms_norm import RMSNorm
+from t2t_revival.model.extensions.rotary_attention import RotaryAttention
 from t2t_revival.model.extensions.ssru import SSRU
 
 RNG = np.random.default_rng(2)
@@ -89,6 +93,11 @@ CASES = {
         weights=3,
     ),
     "restricted attention": Case(RestrictedSelfAttention, with_config(attention_window=3), **SELF, weights=2),
+    "rotary attention": Case(RotaryAttention, with_config(pos="rotary"), **SELF, weights=2),
+    "relative attention": Case(
+        RelativeAttention, with_config(pos="relative", max_relative_position=2), **SELF, weights=4
+    ),
+    "attention with biases": Case(MultiHeadAttention, with_config(projection_bias=True), **SELF, weights=4),
     "deterministic attention": Case(
         DeterministicAttention,
         {"vocab_size": 11, "hidden_size": 8},
@@ -101,6 +110,8 @@ CASES = {
     ),
     "recurrent unit": Case(SSRU, with_config(), {"x": X}, weights=2),
     "feed-forward": Case(FeedForward, with_config(), {"x": X}, weights=4),
+    "gated feed-forward": Case(GatedFeedForward, with_config(ffn_activation="swiglu"), {"x": X}, weights=2),
+    "RMS norm": Case(RMSNorm, {"hidden_size": 8, "epsilon": 0.1}, {"x": X}, weights=1),
     "layer norm": Case(LayerNorm, {"hidden_size": 8, "epsilon": 0.1}, {"x": X}, weights=2),
     "residual": Case(Residual, with_config(), {"x": X, "output": X[::-1]}, weights=2),
     "dropout": Case(Dropout, {"rate": 0.1}, {"x": X}, weights=0),

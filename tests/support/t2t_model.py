@@ -94,6 +94,14 @@ def variables(settings: dict[str, Any], vocab_size: int) -> Arrays:
     return arrays
 
 
+def stored_variables(known: Arrays) -> Arrays:
+    """Returns the variables of a file of tests/reference that has their names, shapes and values."""
+    shapes = [tuple(map(int, shape.split(","))) for shape in known["shapes"]]
+    values = np.split(known["values"], np.cumsum([np.prod(shape) for shape in shapes])[:-1])
+    arrays = (array.reshape(shape) for array, shape in zip(values, shapes, strict=True))
+    return dict(zip(known["names"].tolist(), arrays, strict=True))
+
+
 def write(
     folder: Path, settings: dict[str, Any], arrays: Arrays, vocabulary: bytes | None, step: int = 7
 ) -> None:

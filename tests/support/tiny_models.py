@@ -12,7 +12,17 @@ from tests.support.searches import forget as forget  # called by conftest.py
 
 PAD, EOS = 0, 1
 TINY = HParams(num_hidden_layers=2, hidden_size=8, filter_size=16, num_heads=2)
-
+PRE_NORM = {"layer_preprocess_sequence": "n", "layer_postprocess_sequence": "da"}
+VARIATIONS = {  # of the paper's model, by hparams
+    "rotary": {"pos": "rotary"},
+    "relative": {"pos": "relative", "max_relative_position": 2, "use_target_space_embedding": True},
+    "gelu": {"ffn_activation": "gelu"},
+    "swish": {"ffn_activation": "swish"},
+    "geglu": {"ffn_activation": "geglu"},
+    "rms": {"norm_type": "rms"},
+    "biases": {"projection_bias": True, "softmax_bias": True},
+    "modern": {"pos": "rotary", "ffn_activation": "swiglu", "norm_type": "rms", **PRE_NORM},
+}
 
 IDS = tf.TensorSpec([None, None], tf.int32)
 

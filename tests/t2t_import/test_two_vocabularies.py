@@ -12,7 +12,7 @@ import pytest
 from t2t_revival import HParams, T2TError, Translator
 from t2t_revival.model_folder import Run
 from t2t_revival.t2t_import.folder import import_command
-from tests.support.t2t_model import imported, logits, write
+from tests.support.t2t_model import imported, logits, stored_variables, write
 
 EN, ZH = (f"vocab.translate_enzh_wmt8k.8192.subwords.{language}" for language in ("en", "zh"))
 PROBLEM = {"problem": "translate_enzh"}
@@ -25,10 +25,7 @@ def known(reference_dir: Path) -> dict[str, np.ndarray]:
 
 @pytest.fixture
 def variables(known: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    shapes = [tuple(map(int, shape.split(","))) for shape in known["shapes"]]
-    values = np.split(known["values"], np.cumsum([np.prod(shape) for shape in shapes])[:-1])
-    arrays = (array.reshape(shape) for array, shape in zip(values, shapes, strict=True))
-    return dict(zip(known["names"].tolist(), arrays, strict=True))
+    return stored_variables(known)
 
 
 @pytest.fixture

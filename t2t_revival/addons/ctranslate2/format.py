@@ -14,8 +14,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
-
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
 from t2t_revival.decoding.capabilities import CTRANSLATE2, CTRANSLATE2_FORMAT, Place, check_held
 from t2t_revival.decoding.engine import load_transformer
@@ -31,12 +29,9 @@ if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator
     from t2t_revival.hparams import HParams
     from t2t_revival.model import Transformer
-    from t2t_revival.model.embedding import PositionalEncoding
-    from t2t_revival.model.stacks import DecoderLayer, EncoderLayer
 
 MEMORY_AS_NEEDED = "TF_FORCE_GPU_ALLOW_GROWTH"  # TensorFlow, which converts, else takes the whole GPU
 MIN_POSITIONS = 1024  # CTranslate2 has no positions beyond its table
-NEG_INF = -1e4  # bias of PAD, so that it is never produced; within the range of float16
 NOT_INSTALLED = "CTranslate2 is not installed, or too old: pip install -U ctranslate2"
 VOCABULARY = "vocabulary"  # file name without the suffix, which depends on the kind of vocabulary
 SOURCE_VOCABULARY, TARGET_VOCABULARY = "vocabulary.source", "vocabulary.target"  # where there are two
@@ -74,9 +69,15 @@ def write_ctranslate2(
     Raises:
         T2TError: the package `ctranslate2` is missing, or does not support the model or the vocabularies.
     """
-    spec = _spec(model, max(positions, MIN_POSITIONS))
+    try:
+        from t2t_revival.addons.ctranslate2.spec import make_spec, put_first
+    except ImportError as error:
+        raise T2TError(NOT_INSTALLED) from error
+
+    check_convertible(model.hparams)
+    spec = make_spec(model, max(positions, MIN_POSITIONS))
     if heads:
-        _put_first(spec.decoder, heads, model.hparams)
+        put_first(spec.decoder, heads, model.hparams)
     targets = vocabularies.targets
     if vocabularies.inputs.pieces[EOS] != targets.pieces[EOS]:
         raise T2TError("CTranslate2 needs two vocabularies of one kind, SentencePiece's or T2T's")
@@ -261,89 +262,3 @@ def check_convertible(hparams: HParams, holder: Place = CTRANSLATE2) -> None:
         sizes = f"{hparams.key_channels} and {hparams.value_channels}"
         raise T2TError(f"CTranslate2 needs equal sizes of keys and values; this model has {sizes} channels")
     check_held(hparams, holder)
-
-
-def _spec(model: Transformer, positions: int) -> Any:
-    """Returns the weights as CTranslate2's specification, float32."""
-    try:
-        from ctranslate2.specs import transformer_spec
-    except ImportError as error:
-        raise T2TError(NOT_INSTALLED) from error
-
-    h = model.hparams
-    check_convertible(h)
-    kind = {"pre_norm": h.pre_norm, "head_dim": h.key_channels // h.num_heads}
-    spec = transformer_spec.TransformerSpec(
-        transformer_spec.TransformerEncoderSpec(h.encoder_layers, h.num_heads, **kind),
-        transformer_spec.TransformerDecoderSpec(h.decoder_layers, h.num_heads, **kind),
-    )
-    encoder, decoder = spec.encoder, spec.decoder
-    encoder.embeddings[0].weight = _array(model.source_embedding.embeddings)
-    encoder.position_encodings.encodings = _encodings(model.source_positions, positions)
-    decoder.embeddings.weight = _array(model.target_embedding.embeddings)
-    decoder.position_encodings.encodings = _encodings(model.target_positions, positions)
-    decoder.start_from_zero_embedding = True  # instead of a start token
-    decoder.projection.weight = _array(model.softmax_embedding.embeddings)
-    decoder.projection.bias = np.zeros(model.target_vocab_size, np.float32)
-    decoder.projection.bias[PAD] = NEG_INF
-    for to, ours in ((encoder, model.encoder), (decoder, model.decoder)):
-        for layer, our_layer in zip(to.layer, ours.layers, strict=True):
-            _layer(layer, our_layer)
-            if ours is model.decoder:
-                attention = our_layer.encoder_attention
-                kernels = [attention.query_kernel, attention.key_value_kernel, attention.output_kernel]
-                _attention(layer.attention, our_layer.encoder_attention_residual, *kernels)
-        if h.pre_norm:
-            _norm(to.layer_norm, ours.final_norm)
-    return spec
-
-
-def _layer(to: Any, layer: EncoderLayer | DecoderLayer) -> None:
-    """Copies what layers of encoder and decoder have in common."""
-    attention, feed_forward = layer.self_attention, layer.feed_forward
-    kernels = [attention.query_key_value_kernel, attention.output_kernel]
-    _attention(to.self_attention, layer.self_attention_residual, *kernels)
-    _linear(to.ffn.linear_0, feed_forward.kernel_1, feed_forward.bias_1)
-    _linear(to.ffn.linear_1, feed_forward.kernel_2, feed_forward.bias_2)
-    _norm(to.ffn.layer_norm, layer.feed_forward_residual.norm)
-
-
-def _put_first(decoder: Any, heads: AlignmentHeads, hparams: HParams) -> None:
-    """Makes heads those whose attention is returned, the first of their layer; outputs stay the same."""
-    heads.check(hparams)
-    chosen = [head - 1 for head in heads.heads]
-    order = [*chosen, *(head for head in range(hparams.num_heads) if head not in chosen)]
-    query, key_value, output = decoder.layer[heads.layer - 1].attention.linear
-    for linear, axis in ((query, 0), (key_value, 0), (output, 1)):  # of weights [out, in]
-        parts = 2 if linear is key_value else 1
-        size = linear.weight.shape[axis] // (parts * hparams.num_heads)
-        rows = np.arange(linear.weight.shape[axis]).reshape(parts, hparams.num_heads, size)[:, order].ravel()
-        linear.weight = np.ascontiguousarray(np.take(linear.weight, rows, axis=axis))
-    decoder.alignment_layer = np.int16(heads.layer - 1)
-    decoder.alignment_heads = np.int16(len(chosen))
-
-
-def _attention(to: Any, residual: Any, *kernels: Any) -> None:
-    for linear, kernel in zip(to.linear, kernels, strict=True):
-        _linear(linear, kernel)
-    _norm(to.layer_norm, residual.norm)
-
-
-def _linear(to: Any, kernel: Any, bias: Any = None) -> None:
-    """Copies a linear layer; kernels are [in, out] here, [out, in] in CTranslate2."""
-    to.weight = np.ascontiguousarray(_array(kernel).T)
-    if bias is not None:
-        to.bias = _array(bias)
-
-
-def _norm(to: Any, norm: Any) -> None:
-    to.gamma, to.beta = _array(norm.gamma), _array(norm.beta)
-
-
-def _encodings(positions: PositionalEncoding, length: int) -> np.ndarray:
-    """Returns the encodings of the first positions, [length, hidden]."""
-    return np.asarray(positions.encode(np.arange(length)), np.float32)
-
-
-def _array(variable: Any) -> np.ndarray:
-    return np.asarray(variable, np.float32)
