@@ -116,20 +116,30 @@ def test_a_loop_of_ones_own_prints_no_warning(
 
 
 @pytest.mark.slow
-def test_an_optimizer_of_ones_own_skips_updates_and_resumes(shard: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("slow_lion", "adafactor", "muon"),
+        *(
+            pytest.param(name, marks=pytest.mark.nightly)
+            for name in ("adamax", "lamb", "lion", "rmsprop", "sgd")
+        ),
+    ],
+)
+def test_other_optimizers_skip_updates_average_weights_and_resume(
+    name: str, shard: Path, tmp_path: Path
+) -> None:
     registry.import_usr_dir(guide_package(tmp_path / "usr_slow_lion", "register_optimizer"))
-    hparams = HPARAMS.replace(
-        optimizer="slow_lion", ema_decay=0.5, effective_batch_size=2 * HPARAMS.batch_size
-    )
+    hparams = HPARAMS.replace(optimizer=name, ema_decay=0.5, effective_batch_size=2 * HPARAMS.batch_size)
     with weighted({3: NAN}):
         whole, notes, _ = trained(shard, tmp_path / "whole", hparams=hparams)
         trained(shard, tmp_path / "parts", hparams=hparams.replace(train_steps=2))
         parts, _, _ = trained(shard, tmp_path / "parts", hparams=hparams)
     assert notes == ["update 2 skipped: loss is nan (1 in a row, 1 in all)"]
-    assert sum(name.startswith("optimizer/slow_lion/") for name in whole) > 9
+    assert sum(entry.startswith(f"optimizer/{name}/") for entry in whole) > 9
     assert parts.keys() == whole.keys()
-    for name, array in whole.items():
-        np.testing.assert_array_equal(parts[name], array, err_msg=name)
+    for entry, array in whole.items():
+        np.testing.assert_array_equal(parts[entry], array, err_msg=entry)
 
 
 def test_what_is_no_optimizer_is_refused() -> None:
@@ -139,5 +149,12 @@ def test_what_is_no_optimizer_is_refused() -> None:
 
     with pytest.raises(T2TError, match="optimizer 'nothing' returns None, not one of Keras's"):
         make_optimizer(HParams(optimizer="nothing"))
+
+    @registry.register_optimizer
+    def nadam(hparams: HParams) -> keras.optimizers.Optimizer:
+        return keras.optimizers.Nadam()
+
+    with pytest.raises(T2TError, match="Nadam updates more than each weight by itself: use another"):
+        make_optimizer(HParams(optimizer="nadam"))
     with pytest.raises(T2TError, match="unknown optimizer 'adamm'; did you mean adam"):
         registry.hparams("tiny", "optimizer=adamm")

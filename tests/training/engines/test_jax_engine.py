@@ -21,6 +21,7 @@ from t2t_revival.checkpoints.directory import list_checkpoints
 from tests.support.backend_process import IN_JAX
 from tests.support.copy_shards import HPARAMS, VOCAB, write_shards
 from tests.support.copy_task import final_arrays, train, train_and_list_losses
+from tests.support.tiny_models import VARIATIONS
 
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(not find_spec("jax"), reason="needs JAX")]
 
@@ -39,6 +40,14 @@ SHARED = (
     "1 devices, blocks",
     "4 devices, blocks",
 )
+VARIED: dict[str, dict[str, Any]] = {  # models and optimizers that are not the paper's
+    "modern, biases, muon": {**VARIATIONS["modern"], **VARIATIONS["biases"], "optimizer": "muon"},
+    "relative, adafactor": {
+        **VARIATIONS["relative"],
+        "optimizer": "adafactor",
+        "learning_rate_constant": 3.0,
+    },
+}
 Outcome = dict[str, Any]
 
 
@@ -163,6 +172,27 @@ def test_losses_are_tensorflows(outcomes: dict[str, Outcome], tensorflow: tuple[
     np.testing.assert_allclose(losses, tensorflow[1], rtol=1e-4)
     assert losses[-1] < losses[0] - 0.1, "it learns"
     assert outcomes["1 devices"]["compilations"] == 1
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("name", VARIED)
+def test_losses_of_other_models_and_optimizers_are_tensorflows(
+    copies: list[Path], tmp_path: Path, name: str
+) -> None:
+    """Of four devices that share the moments, too."""
+    begun, hparams = tmp_path / "begun", HPARAMS.replace(**PLAIN, **VARIED[name])
+    train(copies, hparams.replace(train_steps=3), VOCAB, RunConfig(begun, strategy="default"))
+    whole = shutil.copytree(begun, tmp_path / "whole")
+    config = RunConfig(whole, strategy="default", log_steps=1)
+    losses, _ = train_and_list_losses(copies, hparams.replace(train_steps=3 + STEPS), VOCAB, config)
+    jobs = Jobs(tmp_path / "jobs", copies)
+    jobs.add("one", VARIED[name], begun)
+    quarter = {**VARIED[name], "batch_size": TOKENS // 4}
+    jobs.add("four", quarter, begun, devices=4, config={"shard_optimizer": True})
+    outcomes = jobs.run()
+    assert losses[-1] < losses[0] - 0.1, "it learns"
+    for outcome in outcomes.values():
+        np.testing.assert_allclose(outcome["losses"], losses, rtol=2e-3)
 
 
 def assert_equal(folder: Path, outcomes: dict[str, Outcome], name: str) -> None:
