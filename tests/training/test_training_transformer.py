@@ -40,13 +40,16 @@ def loss_and_gradients(model: Transformer) -> tuple[Any, list[Any]]:
     return loss, tape.gradient(loss, [weight.value for weight in model.trainable_variables])
 
 
+@pytest.mark.parametrize("softmax_bias", [False, True])
 @pytest.mark.parametrize(("shared", "num_parallel_batches"), [(True, 1), (False, 1), (True, 2), (True, 3)])
 def test_loss_and_gradients_are_those_of_the_logits(
-    tiny_hparams: HParams, shared: bool, num_parallel_batches: int
+    tiny_hparams: HParams, shared: bool, num_parallel_batches: int, softmax_bias: bool
 ) -> None:
     """Batches with fewer sentences than parts are included."""
-    hparams = tiny_hparams.replace(shared_embedding_and_softmax_weights=shared)
+    hparams = tiny_hparams.replace(shared_embedding_and_softmax_weights=shared, softmax_bias=softmax_bias)
     plain, fused = siblings(hparams, num_parallel_batches)
+    for model in (plain, fused) if softmax_bias else ():
+        model.softmax_embedding.softmax_bias.assign(np.linspace(-1, 1, VOCAB))
     assert [w.path for w in fused.weights] == [w.path for w in plain.weights]
     (loss, gradients), (fused_loss, fused_gradients) = loss_and_gradients(plain), loss_and_gradients(fused)
     assert float(fused_loss) == pytest.approx(float(loss), rel=1e-6)

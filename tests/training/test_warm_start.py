@@ -133,8 +133,9 @@ def test_new_pieces_of_two_vocabularies_go_to_their_own_embedding(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source, target = ["<pad>", "</s>", "a", "b"], ["<pad>", "</s>", "x", "y", "z"]
-    old = build_model(HPARAMS, 4, target_vocab_size=5)
-    new = build_model(HPARAMS, 5, target_vocab_size=7)
+    old = build_model(HPARAMS.replace(softmax_bias=True), 4, target_vocab_size=5)
+    new = build_model(HPARAMS.replace(softmax_bias=True), 5, target_vocab_size=7)
+    old.target_embedding.softmax_bias.assign([0, 0, 1, 2, 4])
     checkpoints.save(tmp_path / "model.ckpt-1.npz", checkpoints.model_arrays(old), {"step": 1})
     save_run(tmp_path)
     monkeypatch.setattr(ModelFolder, "vocabularies", separate(source, target))
@@ -146,6 +147,7 @@ def test_new_pieces_of_two_vocabularies_go_to_their_own_embedding(
         assert (len(before), len(after)) == sizes
         np.testing.assert_array_equal(after[: len(before)], before)
         np.testing.assert_allclose(after[len(before)], (before[2] + before[3]) / 2, atol=1e-7)
+    np.testing.assert_allclose(new.target_embedding.softmax_bias, [0, 0, 1, 2, 4, 1.5, 4])
     with pytest.raises(T2TError, match="that model has another vocabulary"):
         WarmStart.open(tmp_path).prepared_for(run, separate(target, source))
     fault = "that model has another vocabulary than the data in data: give another --data_dir"
