@@ -105,7 +105,6 @@ class MultiHeadAttention(ConfiguredLayer):
         x: Any,
         encoded: Any = None,
         mask: Any = None,
-        bias: Any = None,
         training: bool = False,
         return_attention_scores: bool = False,
     ) -> Any:
@@ -115,15 +114,12 @@ class MultiHeadAttention(ConfiguredLayer):
             x: [batch, query, hidden]; also memory without `encoded`.
             encoded: the encoder's output, [batch, memory, hidden].
             mask: bool [batch, memory], False where memory is padding; `None` shows all.
-            bias: replaces what `mask` and `causal` hide; broadcasts to [batch, heads, query, memory].
             training: whether dropout is active.
             return_attention_scores: whether the attention weights are returned too.
 
         Returns:
             [batch, query, hidden]; or that and the weights before dropout, [batch, heads, query, memory].
         """
-        if bias is None:
-            bias = self.attention_bias(x, mask)
         length = ops.shape(x)[1]
         rows = ops.reshape(x, (-1, self.hidden_size))  # [batch * query, hidden]
         if self.cross_attention:
@@ -131,7 +127,7 @@ class MultiHeadAttention(ConfiguredLayer):
             key, value = self.project_memory(encoded)
         else:
             query, key, value = self.project(rows, length)
-        heads, weights = self.attend(query, key, value, bias, training=training)
+        heads, weights = self.attend(query, key, value, self.attention_bias(x, mask), training=training)
         output = ops.reshape(self.join(heads), (-1, length, self.hidden_size))
         return (output, weights) if return_attention_scores else output
 

@@ -5,7 +5,8 @@ from typing import Any
 import keras
 from keras import ops
 
-from t2t_revival.model.attention import MultiHeadAttention, padding_bias
+from t2t_revival.model.attention import MultiHeadAttention
+from t2t_revival.model.extensions.ssru import SSRU
 from t2t_revival.model.layer import ConfiguredLayer, LayerConfig
 from t2t_revival.model.residual import Residual
 from t2t_revival.model.variations import make_feed_forward, make_norm, make_self_attention
@@ -31,21 +32,14 @@ class EncoderLayer(ConfiguredLayer):
         self.feed_forward_residual = Residual(config, dtype=dtype, name="feed_forward_residual")
 
     def call(
-        self,
-        x: Any,
-        mask: Any = None,
-        bias: Any = None,
-        training: bool = False,
-        return_attention_scores: bool = False,
+        self, x: Any, mask: Any = None, training: bool = False, return_attention_scores: bool = False
     ) -> Any:
         """[batch, length, hidden] -> the same shape; arguments as those of `MultiHeadAttention.call`.
 
         With `return_attention_scores`, also the attention weights, [batch, heads, length, length].
         """
-        scores = {"return_attention_scores": return_attention_scores}
         y = self.self_attention_residual.preprocess(x)
-        y = self.self_attention(y, mask=mask, bias=bias, training=training, **scores)
-        y, weights = y if return_attention_scores else (y, None)
+        y, weights = self.self_attention(y, mask=mask, training=training, return_attention_scores=True)
         x = self.self_attention_residual(x, y, training=training)
 
         y = self.feed_forward(self.feed_forward_residual.preprocess(x), training=training)
@@ -81,26 +75,22 @@ class DecoderLayer(ConfiguredLayer):
         x: Any,
         encoded: Any,
         encoded_mask: Any = None,
-        bias: Any = None,
-        encoder_bias: Any = None,
         training: bool = False,
         return_attention_scores: bool = False,
     ) -> Any:
         """[batch, target, hidden] -> the same shape.
 
-        Arguments are those of `MultiHeadAttention.call`, with `encoded_mask` and `encoder_bias` for attention
-        over the encoder's output. With `return_attention_scores`, also the weights of both attentions,
-        [batch, heads, target, target or source].
+        Arguments are those of `MultiHeadAttention.call`; `encoded_mask` is that of `encoded`. With
+        `return_attention_scores`, also the weights of both attentions, [batch, heads, target, target or
+        source].
         """
-        scores = {"return_attention_scores": return_attention_scores}
+        scores = {"return_attention_scores": True}
         y = self.self_attention_residual.preprocess(x)
-        y = self.self_attention(y, bias=bias, training=training, **scores)
-        y, weights = y if return_attention_scores else (y, None)
+        y, weights = self.self_attention(y, training=training, **scores)
         x = self.self_attention_residual(x, y, training=training)
 
         y = self.encoder_attention_residual.preprocess(x)
-        y = self.encoder_attention(y, encoded, encoded_mask, encoder_bias, training=training, **scores)
-        y, encoder_weights = y if return_attention_scores else (y, None)
+        y, encoder_weights = self.encoder_attention(y, encoded, encoded_mask, training=training, **scores)
         x = self.encoder_attention_residual(x, y, training=training)
 
         y = self.feed_forward(self.feed_forward_residual.preprocess(x), training=training)
@@ -123,18 +113,6 @@ class Stack(ConfiguredLayer):
         self.final_norm = None
         if config.pre_norm:
             self.final_norm = make_norm(config, dtype, "final_norm")
-
-    def run(self, x: Any, return_attention_scores: bool, training: bool, **inputs: Any) -> Any:
-        """Returns the stack's output, and the weights of each attention, [batch, layers, heads, ...]."""
-        if not return_attention_scores:
-            for layer in self.layers:
-                x = layer(x, **inputs, training=training)
-            return self.finish(x)
-        weights = []
-        for layer in self.layers:
-            x, *of_layer = layer(x, **inputs, training=training, return_attention_scores=True)
-            weights.append(of_layer)
-        return self.finish(x), *(ops.stack(kind, axis=1) for kind in zip(*weights, strict=True))
 
     def finish(self, x: Any) -> Any:
         """Returns the stack's output for that of the last layer, [..., hidden]."""
@@ -168,8 +146,12 @@ class Encoder(Stack):
 
         With `return_attention_scores`, also the weights, [batch, layers, heads, source, source].
         """
-        bias = self.layers[0].self_attention.attention_bias(x, mask)
-        return self.run(x, return_attention_scores, training, bias=bias)
+        weights = []
+        for layer in self.layers:
+            x, of_layer = layer(x, mask, training=training, return_attention_scores=True)
+            weights.append(of_layer)
+        x = self.finish(x)
+        return (x, ops.stack(weights, axis=1)) if return_attention_scores else x
 
 
 @keras.saving.register_keras_serializable("t2t_revival")
@@ -202,8 +184,13 @@ class Decoder(Stack):
         With `return_attention_scores`, also the weights of both attentions, [batch, layers, heads, target,
         target or source].
         """
-        bias = self.layers[0].self_attention.attention_bias(x)
-        encoder_bias = None if encoded_mask is None else padding_bias(encoded_mask)
-        return self.run(
-            x, return_attention_scores, training, encoded=encoded, bias=bias, encoder_bias=encoder_bias
-        )
+        weights = []
+        for layer in self.layers:
+            x, *of_layer = layer(x, encoded, encoded_mask, training=training, return_attention_scores=True)
+            weights.append(of_layer)
+        x = self.finish(x)
+        if not return_attention_scores:
+            return x
+        if isinstance(self.layers[0].self_attention, SSRU):
+            raise ValueError("a recurrent unit has no attention weights: decoder_self_attention is ssru")
+        return x, *(ops.stack(kind, axis=1) for kind in zip(*weights, strict=True))

@@ -70,9 +70,10 @@ def write_ctranslate2(
         T2TError: the package `ctranslate2` is missing, or does not support the model or the vocabularies.
     """
     try:
-        from t2t_revival.addons.ctranslate2.spec import make_spec, put_first
+        import ctranslate2.specs  # noqa: F401
     except ImportError as error:
         raise T2TError(NOT_INSTALLED) from error
+    from t2t_revival.addons.ctranslate2.spec import make_spec, put_first
 
     check_convertible(model.hparams)
     spec = make_spec(model, max(positions, MIN_POSITIONS))

@@ -141,7 +141,6 @@ class RestrictedSelfAttention(MultiHeadAttention):
         x: Any,
         encoded: Any = None,
         mask: Any = None,
-        bias: Any = None,
         training: bool = False,
         return_attention_scores: bool = False,
     ) -> Any:
@@ -149,7 +148,7 @@ class RestrictedSelfAttention(MultiHeadAttention):
 
         Args and results are those of `MultiHeadAttention.call`; `encoded` is `None`.
         """
-        bias = self.attention_bias(x, mask) if bias is None else bias
+        bias = self.attention_bias(x, mask)
         length = ops.shape(x)[1]
         blocks = self.neighbourhood.split_into_blocks(length)
         x = ops.pad(x, [[0, 0], [0, blocks.padded - length], [0, 0]])

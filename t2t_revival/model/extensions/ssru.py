@@ -47,32 +47,21 @@ class SSRU(ConfiguredLayer):
         self.forget_bias = self.add_weight(name="forget_bias", shape=shape[:1], initializer="zeros")
         super().build()
 
-    def call(
-        self, x: Any, bias: Any = None, training: bool = False, return_attention_scores: bool = False
-    ) -> Any:
-        """[batch, length, hidden] -> the same shape.
+    def call(self, x: Any, training: bool = False, return_attention_scores: bool = False) -> Any:
+        """[batch, length, hidden] -> the same shape; nothing is dropped in `training`.
 
-        Nothing is hidden by `bias`, since a position is computed from earlier ones only, and nothing is
-        dropped in `training`.
-
-        Raises:
-            ValueError: attention weights are asked for.
+        With `return_attention_scores`, also `None`: there are no attention weights.
         """
-        if return_attention_scores:
-            raise ValueError("a recurrent unit has no attention weights: decoder_self_attention is ssru")
         gates = self.gate(ops.reshape(x, (-1, self.hidden_size)))
         by_position = [ops.transpose(ops.reshape(gate, ops.shape(x)), (1, 0, 2)) for gate in gates]
         states = recurrence(*(ops.cast(gate, "float32") for gate in by_position))
-        return ops.relu(ops.cast(ops.transpose(states, (1, 0, 2)), self.compute_dtype))
+        output = ops.relu(ops.cast(ops.transpose(states, (1, 0, 2)), self.compute_dtype))
+        return (output, None) if return_attention_scores else output
 
     def gate(self, rows: Any) -> tuple[Any, Any]:
         """Returns f and x W of rows x, [positions, hidden], each of their shape."""
         forget, new = ops.split(matmul(rows, self.kernel), 2, axis=1)
         return ops.sigmoid(ops.add(forget, ops.cast(self.forget_bias, forget.dtype))), new
-
-    def attention_bias(self, x: Any, mask: Any = None) -> Any:
-        """Returns `None`; see `bias` of `call`."""
-        return None
 
 
 @empty_cache.register
