@@ -12,80 +12,36 @@ from t2t_revival.registration import register_optimizer
 if TYPE_CHECKING:
     from t2t_revival.hparams.hparams import HParams
 
-
-@register_optimizer
-def adam(h: HParams) -> Any:
-    """Adam (section 5.3; Kingma and Ba, 2015)."""
-    from keras import optimizers
-
-    return optimizers.Adam(**_adam_settings(h))
-
-
-@register_optimizer
-def adamax(h: HParams) -> Any:
-    """Adam by the largest gradients (Kingma and Ba, 2015, section 7.1)."""
-    from keras import optimizers
-
-    return optimizers.Adamax(**_adam_settings(h))
-
-
-@register_optimizer
-def lamb(h: HParams) -> Any:
-    """Adam with steps in proportion to each weight's norm, for large batches (You et al., 2020)."""
-    from keras import optimizers
-
-    return optimizers.Lamb(**_adam_settings(h))
+ADAMS = ("beta_1", "beta_2", "epsilon")  # settings whose values are those of hparams
+OPTIMIZERS: dict[str, tuple[str, tuple[str, ...], dict[str, Any], str]] = {  # class, Adam's settings, others
+    "adam": ("Adam", ADAMS, {}, "Adam (section 5.3; Kingma and Ba, 2015)."),
+    "adamax": ("Adamax", ADAMS, {}, "Adam by the largest gradients (Kingma and Ba, 2015, section 7.1)."),
+    "lamb": ("Lamb", ADAMS, {}, "Adam in proportion to weights, for large batches (You et al., 2020)."),
+    "muon": (
+        "Muon",
+        ("adam_beta_1", "adam_beta_2", "epsilon"),
+        {"weight_decay": None, "adam_weight_decay": None},
+        "Orthogonal steps for matrices, Adam's for embeddings, norms and biases (Jordan et al., 2024).",
+    ),
+    "adafactor": ("Adafactor", (), {}, "Adam's scale by rows and columns alone (Shazeer and Stern, 2018)."),
+    "lion": ("Lion", (), {}, "Steps by the sign of a mean of gradients (Chen et al., 2023)."),
+    "rmsprop": ("RMSprop", (), {}, "Gradients divided by a mean of their size (Tieleman and Hinton, 2012)."),
+    "sgd": ("SGD", (), {"momentum": 0.9}, "Plain gradients with momentum."),
+}
 
 
-@register_optimizer
-def muon(h: HParams) -> Any:
-    """Orthogonal steps for matrices, Adam for embeddings, norms and biases (Jordan et al., 2024)."""
-    from keras import optimizers
+def _register(name: str, kind: str, adams: tuple[str, ...], others: dict[str, Any], summary: str) -> None:
+    def optimizer(h: HParams) -> Any:
+        from keras import optimizers
 
-    return optimizers.Muon(
-        adam_beta_1=h.optimizer_adam_beta1,
-        adam_beta_2=h.optimizer_adam_beta2,
-        epsilon=h.optimizer_adam_epsilon,
-        weight_decay=None,
-        adam_weight_decay=None,
-    )
+        settings = zip(
+            adams, (h.optimizer_adam_beta1, h.optimizer_adam_beta2, h.optimizer_adam_epsilon), strict=False
+        )
+        return getattr(optimizers, kind)(**dict(settings), **others)
 
-
-@register_optimizer
-def adafactor(h: HParams) -> Any:
-    """Adam's scale from sums of rows and columns: little memory (Shazeer and Stern, 2018)."""
-    from keras import optimizers
-
-    return optimizers.Adafactor()
+    optimizer.__name__, optimizer.__doc__ = name, summary
+    register_optimizer(optimizer)
 
 
-@register_optimizer
-def lion(h: HParams) -> Any:
-    """Steps by the sign of a mean of gradients: a tenth of Adam's rate (Chen et al., 2023)."""
-    from keras import optimizers
-
-    return optimizers.Lion()
-
-
-@register_optimizer
-def rmsprop(h: HParams) -> Any:
-    """Gradients divided by a mean of their size (Tieleman and Hinton, 2012)."""
-    from keras import optimizers
-
-    return optimizers.RMSprop()
-
-
-@register_optimizer
-def sgd(h: HParams) -> Any:
-    """Plain gradients with a momentum of 0.9."""
-    from keras import optimizers
-
-    return optimizers.SGD(momentum=0.9)
-
-
-def _adam_settings(h: HParams) -> dict[str, float]:
-    return {
-        "beta_1": h.optimizer_adam_beta1,
-        "beta_2": h.optimizer_adam_beta2,
-        "epsilon": h.optimizer_adam_epsilon,
-    }
+for _name, _row in OPTIMIZERS.items():
+    _register(_name, *_row)
