@@ -16,7 +16,7 @@ from t2t_revival.evaluation.decoded import tokenizer_setting
 from t2t_revival.evaluation.split_scores import SplitScores
 from t2t_revival.hparams import HParams
 from t2t_revival.model_folder import ModelFolder, Run
-from t2t_revival.parsing.token_flags import token_flags
+from t2t_revival.parsing.symbols import token_flags
 from t2t_revival.problems.problem import DEV, TRAIN, Data
 from t2t_revival.training.engines import make_engine
 from t2t_revival.training.events import NoteEvent, OnEvent, ignore_event

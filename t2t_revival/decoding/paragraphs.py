@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from t2t_revival.data.vocabulary.text_encoder import leading_tag
 from t2t_revival.decoding.outputs import Translation
 from t2t_revival.errors import T2TError
-from t2t_revival.utils.blank import is_blank
+from t2t_revival.utils.texts import is_blank
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary.text_encoder import TextEncoder

@@ -31,8 +31,7 @@ from t2t_revival.decoding.preprocessor import (
     model_inputs,
 )
 from t2t_revival.errors import T2TError
-from t2t_revival.utils.blank import is_blank
-from t2t_revival.utils.texts import shown, texts_of
+from t2t_revival.utils.texts import is_blank, shown, texts_of
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary import TextEncoder, Vocabularies

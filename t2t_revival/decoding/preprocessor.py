@@ -12,7 +12,7 @@ from t2t_revival.data.vocabulary.text_encoder import tagged
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import LineError, T2TError
 from t2t_revival.problems.problem import Problem
-from t2t_revival.utils.blank import is_blank
+from t2t_revival.utils.texts import is_blank
 
 if TYPE_CHECKING:
     import numpy as np

@@ -39,10 +39,9 @@ from t2t_revival.decoding.preprocessor import (
 )
 from t2t_revival.errors import LineError, T2TError
 from t2t_revival.model_folder import ModelFolder
-from t2t_revival.utils.blank import is_blank
 from t2t_revival.utils.files import path_of
 from t2t_revival.utils.processes import check_not_forked
-from t2t_revival.utils.texts import pairs_of, texts_of
+from t2t_revival.utils.texts import is_blank, pairs_of, texts_of
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary.text_encoder import TextEncoder

@@ -10,7 +10,7 @@ from t2t_revival.model.embedding import PositionalEncoding, TokenEmbedding
 from t2t_revival.model.feed_forward import FeedForward
 from t2t_revival.model.incremental import DecoderState
 from t2t_revival.model.layer import LayerConfig
-from t2t_revival.model.layer_norm import LayerNorm
+from t2t_revival.model.norms import LayerNorm
 from t2t_revival.model.residual import Residual
 from t2t_revival.model.stacks import Decoder, DecoderLayer, Encoder, EncoderLayer
 from t2t_revival.model.transformer import AttentionWeights, Transformer

@@ -15,7 +15,7 @@ MAX_WAVELENGTH = 1e4
 
 
 class SoftmaxKernel(NamedTuple):
-    """What makes logits of vectors.
+    """Matrix and bias that make logits of vectors.
 
     Attributes:
         matrix: [hidden, vocab], a tensor or a `Matrix`.

@@ -1,19 +1,16 @@
-"""What hparams may put in the place of the paper's parts: one row each, named by its hparam's value."""
+"""Parts that hparams put in the place of the paper's: one row each, named by its hparam's value."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from t2t_revival.model.attention import MultiHeadAttention
-from t2t_revival.model.extensions.gated_feed_forward import GATES, GatedFeedForward
-from t2t_revival.model.extensions.relative_attention import RelativeAttention
+from t2t_revival.model.extensions.positions import RelativeAttention, RotaryAttention
 from t2t_revival.model.extensions.restricted_attention import RestrictedSelfAttention
-from t2t_revival.model.extensions.rms_norm import RMSNorm
-from t2t_revival.model.extensions.rotary_attention import RotaryAttention
 from t2t_revival.model.extensions.ssru import SSRU
-from t2t_revival.model.feed_forward import ACTIVATIONS, FeedForward
+from t2t_revival.model.feed_forward import ACTIVATIONS, GATES, FeedForward, GatedFeedForward
 from t2t_revival.model.layer import ConfiguredLayer, Layer, LayerConfig
-from t2t_revival.model.layer_norm import LayerNorm
+from t2t_revival.model.norms import LayerNorm, RMSNorm
 
 POSITIONS_IN_ATTENTION: dict[str, type[MultiHeadAttention]] = {  # `pos`; see `embedding` for the others
     "relative": RelativeAttention,

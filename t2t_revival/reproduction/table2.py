@@ -28,7 +28,7 @@ from t2t_revival.reproduction.training_flops import (
     training_flops,
 )
 from t2t_revival.training.state import Seen
-from t2t_revival.visualization.png import png_figure
+from t2t_revival.visualization import png_figure
 from t2t_revival.visualization.result_table import Cell, ResultTable
 
 OnMessage = Callable[[str], None]

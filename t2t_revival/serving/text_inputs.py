@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import tensorflow as tf
 
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
-from t2t_revival.utils.blank import INVISIBLE
+from t2t_revival.utils.texts import INVISIBLE
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary import TextEncoder

@@ -9,7 +9,7 @@ from t2t_revival.curve_files import DEV, TRAIN, Segment, read_curve, read_segmen
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.checkpoint_evaluation import Evaluation, drawn_score
 from t2t_revival.metrics.metric import metric_of, title_of
-from t2t_revival.visualization.png import png_figure
+from t2t_revival.visualization import png_figure
 
 FILE_NAME = "learning_curve.png"
 TRAIN_COLOUR, DEV_COLOUR, DECODED_COLOUR = "#7a9cc6", "#1f4e8c", "#c0562f"

@@ -10,7 +10,7 @@ from typing import Any
 
 from t2t_revival.curve_files import CsvTable
 from t2t_revival.utils.files import atomic_write
-from t2t_revival.visualization.png import png_figure
+from t2t_revival.visualization import png_figure
 
 Cell = str | int | float | None
 

@@ -13,7 +13,7 @@ from t2t_revival import HParams, Transformer, registry
 from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.cli import decoder, exporter, query_server
 from t2t_revival.model_folder import ModelFolder, Run
-from t2t_revival.parsing.token_flags import token_flags
+from t2t_revival.parsing.symbols import token_flags
 from tests.support.commands import run
 from tests.support.processes import start_command
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from t2t_revival import HParams, T2TError
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
-from t2t_revival.parsing.token_flags import token_flags
+from t2t_revival.parsing.symbols import token_flags
 from tests.support.search_engines import engines
 from tests.support.searches import padded, search, trimmed
 from tests.support.tiny_models import (

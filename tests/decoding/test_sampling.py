@@ -5,7 +5,7 @@ import functools
 import numpy as np
 import pytest
 
-from t2t_revival.parsing.token_flags import token_flags
+from t2t_revival.parsing.symbols import token_flags
 from tests.support import tiny_models
 from tests.support.search_engines import engines
 from tests.support.searches import Samples, padded, search

@@ -1,4 +1,4 @@
-"""What hparams put in the place of the paper's parts: values beside NumPy, and position by position."""
+"""Parts that hparams put in the place of the paper's: values beside NumPy, and position by position."""
 
 import keras
 import numpy as np
@@ -11,12 +11,10 @@ from t2t_revival import Transformer
 from t2t_revival.hparams.hparams import ABOUT
 from t2t_revival.model.attention import scaled_dot_product_attention
 from t2t_revival.model.embedding import ENCODINGS
-from t2t_revival.model.extensions.gated_feed_forward import GatedFeedForward
-from t2t_revival.model.extensions.relative_attention import RelativeAttention
-from t2t_revival.model.extensions.rms_norm import RMSNorm
-from t2t_revival.model.extensions.rotary_attention import rotate
-from t2t_revival.model.feed_forward import ACTIVATIONS, FeedForward
+from t2t_revival.model.extensions.positions import RelativeAttention, rotate
+from t2t_revival.model.feed_forward import ACTIVATIONS, FeedForward, GatedFeedForward
 from t2t_revival.model.layer import LayerConfig
+from t2t_revival.model.norms import RMSNorm
 from t2t_revival.model.variations import FEED_FORWARDS, NORMS, POSITIONS_IN_ATTENTION
 from tests.support.tiny_models import TINY, VARIATIONS
 

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 from t2t_revival.data.vocabulary.sentencepiece import EOS, Vocabulary
 from t2t_revival.model.extensions.deterministic_attention import DeterministicAttention
-from t2t_revival.parsing.symbols import symbols
-from t2t_revival.parsing.token_flags import token_flags
+from t2t_revival.parsing.symbols import symbols, token_flags
 
 WORDS = ["The", "dog", "XX", "MAXX", "(NP", ")NP", "x", "€", "▁", "sleeps", "(", "."]
 

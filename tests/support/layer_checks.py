@@ -28,12 +28,11 @@ from t2t_revival.model import (
     TokenEmbedding,
 )
 from t2t_revival.model.extensions.deterministic_attention import DeterministicAttention, Words
-from t2t_revival.model.extensions.gated_feed_forward import GatedFeedForward
-from t2t_revival.model.extensions.relative_attention import RelativeAttention
+from t2t_revival.model.extensions.positions import RelativeAttention, RotaryAttention
 from t2t_revival.model.extensions.restricted_attention import RestrictedSelfAttention
-from t2t_revival.model.extensions.rms_norm import RMSNorm
-from t2t_revival.model.extensions.rotary_attention import RotaryAttention
 from t2t_revival.model.extensions.ssru import SSRU
+from t2t_revival.model.feed_forward import GatedFeedForward
+from t2t_revival.model.norms import RMSNorm
 
 RNG = np.random.default_rng(2)
 X = RNG.standard_normal((2, 5, 8)).astype("float32")

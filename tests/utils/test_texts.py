@@ -9,8 +9,7 @@ import pytest
 
 from t2t_revival import T2TError
 from t2t_revival.errors import LineError
-from t2t_revival.utils.blank import is_blank
-from t2t_revival.utils.texts import pairs_of, readable_size, texts_of
+from t2t_revival.utils.texts import is_blank, pairs_of, readable_size, texts_of
 
 
 class Column:

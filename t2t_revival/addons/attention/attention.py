@@ -12,7 +12,7 @@ import numpy as np
 
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
 from t2t_revival.errors import T2TError
-from t2t_revival.utils.blank import is_blank
+from t2t_revival.utils.texts import is_blank
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary.text_encoder import TextEncoder

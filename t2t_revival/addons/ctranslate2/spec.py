@@ -8,9 +8,9 @@ import numpy as np
 from ctranslate2.specs import common_spec, transformer_spec
 
 from t2t_revival.data.vocabulary.sentencepiece import PAD
-from t2t_revival.model.extensions.gated_feed_forward import GATES, GatedFeedForward
-from t2t_revival.model.extensions.relative_attention import RelativeAttention
-from t2t_revival.model.layer_norm import LayerNorm
+from t2t_revival.model.extensions.positions import RelativeAttention
+from t2t_revival.model.feed_forward import GATES, GatedFeedForward
+from t2t_revival.model.norms import LayerNorm
 from t2t_revival.model.variations import POSITIONS_IN_ATTENTION
 
 if TYPE_CHECKING:

@@ -25,8 +25,8 @@ from t2t_revival.decoding.trained_models import TrainedModel
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.decoded import SplitFiles
 from t2t_revival.problems.problem import TRAIN, Data
-from t2t_revival.utils.blank import is_blank
 from t2t_revival.utils.files import buffered_write, text_lines
+from t2t_revival.utils.texts import is_blank
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator

@@ -16,7 +16,7 @@ from t2t_revival.decoding.addons import Attempt, Found
 from t2t_revival.decoding.engine import max_output_length
 from t2t_revival.decoding.pipeline import Request
 from t2t_revival.errors import LineError, T2TError
-from t2t_revival.utils.blank import is_blank
+from t2t_revival.utils.texts import is_blank
 
 ATTEMPTS = 5  # of searches for an output without the avoided phrases
 

@@ -9,7 +9,7 @@ from t2t_revival.addons.markup.layout import lay_out
 from t2t_revival.addons.markup.patterns import CLOSE, OPEN
 from t2t_revival.addons.markup.plain import CLOSING, OPENING, Mark, Plain
 from t2t_revival.addons.markup.units import Links, align_units
-from t2t_revival.utils.blank import is_blank
+from t2t_revival.utils.texts import is_blank
 
 Placed = tuple[int, int]  # offset in the output, and number of a mark
 

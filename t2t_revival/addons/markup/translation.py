@@ -9,7 +9,7 @@ from t2t_revival.addons.markup.plain import Plain, take_out
 from t2t_revival.addons.markup.put_back import put_back
 from t2t_revival.data.vocabulary.text_encoder import leading_tag
 from t2t_revival.decoding.outputs import Translation
-from t2t_revival.utils.blank import is_blank
+from t2t_revival.utils.texts import is_blank
 
 Align = Callable[[list[tuple[str, str]]], Iterable[Iterable[tuple[int, int]]]]
 

@@ -23,7 +23,7 @@ from t2t_revival.decoding.trained_models import TrainedModel
 from t2t_revival.errors import LineError, T2TError
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.utils import checked_json
-from t2t_revival.utils.blank import is_blank
+from t2t_revival.utils.texts import is_blank
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.preprocessor import Truncation

@@ -15,7 +15,7 @@ from t2t_revival.decoding.alignment_heads import all_heads
 from t2t_revival.decoding.detailer import Hypothesis
 from t2t_revival.decoding.preprocessor import pad
 from t2t_revival.errors import T2TError
-from t2t_revival.utils.blank import is_blank
+from t2t_revival.utils.texts import is_blank
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.detailer import Detailer

@@ -24,7 +24,7 @@ from t2t_revival.serving.signatures import (
     WITH_SAMPLING,
     WITH_TABLES,
 )
-from t2t_revival.utils.blank import is_blank
+from t2t_revival.utils.texts import is_blank
 
 if TYPE_CHECKING:
     from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef

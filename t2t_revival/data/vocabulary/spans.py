@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from t2t_revival.utils.blank import is_blank
+from t2t_revival.utils.texts import is_blank
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary.text_encoder import TextEncoder

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from t2t_revival.errors import T2TError
-from t2t_revival.utils.blank import is_blank
+from t2t_revival.utils.texts import is_blank
 
 if TYPE_CHECKING:
     import numpy as np

@@ -31,7 +31,7 @@ from t2t_revival.reproduction.table1.timings import (
     plan_of_scale,
     read_timings,
 )
-from t2t_revival.visualization.png import png_figure
+from t2t_revival.visualization import png_figure
 from t2t_revival.visualization.result_table import Cell, ResultTable
 
 FIGURE_FILE = "layer_costs.png"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from t2t_revival.addons.markup.plain import take_out
 from t2t_revival.addons.markup.put_back import put_back
-from t2t_revival.utils.blank import is_blank
+from t2t_revival.utils.texts import is_blank
 
 WORDS = st.sampled_from(["red", "big", "House,", "is", "(a", "b)", "„Q“", "CO", "2.", "-", "it's", "!"])
 POINTS = st.sampled_from(

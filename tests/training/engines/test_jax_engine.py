@@ -179,7 +179,7 @@ def test_losses_are_tensorflows(outcomes: dict[str, Outcome], tensorflow: tuple[
 def test_losses_of_other_models_and_optimizers_are_tensorflows(
     copies: list[Path], tmp_path: Path, name: str
 ) -> None:
-    """Of four devices that share the moments, too."""
+    """Four devices that share the moments are included."""
     begun, hparams = tmp_path / "begun", HPARAMS.replace(**PLAIN, **VARIED[name])
     train(copies, hparams.replace(train_steps=3), VOCAB, RunConfig(begun, strategy="default"))
     whole = shutil.copytree(begun, tmp_path / "whole")

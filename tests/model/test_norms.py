@@ -6,7 +6,7 @@ import pytest
 import tensorflow as tf
 from keras import ops
 
-from t2t_revival.model.layer_norm import LayerNorm
+from t2t_revival.model.norms import LayerNorm
 from tests.support.numpy_transformer import layer_norm
 
 RNG = np.random.default_rng(6)

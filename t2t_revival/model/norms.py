@@ -1,4 +1,4 @@
-"""Section 3.1: layer normalisation."""
+"""Section 3.1: layer normalisation, and its later form by the root mean square alone."""
 
 from typing import Any
 
@@ -71,3 +71,32 @@ class LayerNorm(Layer):
         normal = normalize(ops.cast(rows, "float32"), ops.copy(self.gamma), ops.copy(self.beta), epsilon)
         normal = ops.cast(normal, x.dtype)
         return normal if len(x.shape) == 2 else ops.reshape(normal, ops.shape(x))
+
+
+@keras.saving.register_keras_serializable("t2t_revival")
+class RMSNorm(Layer):
+    """x / sqrt(mean(x^2) + epsilon) * gamma over the channels, in float32 under every precision.
+
+    Args:
+        hidden_size: d_model, channels.
+        epsilon: added to the mean of squares.
+
+    Example:
+        output = RMSNorm(hidden_size=512)(x)    # [..., 512] -> the same shape
+
+    Reference: Zhang and Sennrich, 2019, "Root Mean Square Layer Normalization", equation (4).
+    """
+
+    def __init__(self, hidden_size: int, epsilon: float = 1e-6, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.hidden_size = hidden_size
+        self.epsilon = epsilon
+
+    def build(self, input_shape: Any = None) -> None:
+        exact = {"shape": (self.hidden_size,), "dtype": "float32", "autocast": False}
+        self.gamma = self.add_weight(name="gamma", initializer="ones", **exact)
+
+    def call(self, x: Any) -> Any:
+        """[..., hidden] -> the same shape and type."""
+        normal = ops.rms_normalization(ops.cast(x, "float32"), self.gamma, axis=-1, epsilon=self.epsilon)
+        return ops.cast(normal, x.dtype)
