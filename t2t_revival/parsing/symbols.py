@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
+from t2t_revival.data.vocabulary.sentencepiece import EOS, SPACE_MARK
 from t2t_revival.errors import T2TError
 
 if TYPE_CHECKING:
@@ -36,8 +37,6 @@ def token_flags(pieces: Sequence[str]) -> np.ndarray:
         T2TError: the vocabulary has no tokens of trees.
     """
     import numpy as np
-
-    from t2t_revival.data.vocabulary.sentencepiece import EOS, SPACE_MARK
 
     stands_for = np.array([piece == WORD + SPACE_MARK for piece in pieces])
     if not stands_for.any():
