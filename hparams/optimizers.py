@@ -30,7 +30,11 @@ OPTIMIZERS: dict[str, tuple[str, tuple[str, ...], dict[str, Any], str]] = {  # c
 }
 
 
-def _register(name: str, kind: str, adams: tuple[str, ...], others: dict[str, Any], summary: str) -> None:
+def register_of_keras(
+    name: str, kind: str, adams: tuple[str, ...], others: dict[str, Any], summary: str
+) -> None:
+    """Registers one of Keras's optimizers; `adams` are settings that have the values of Adam's hparams."""
+
     def optimizer(h: HParams) -> Any:
         from keras import optimizers
 
@@ -44,4 +48,4 @@ def _register(name: str, kind: str, adams: tuple[str, ...], others: dict[str, An
 
 
 for _name, _row in OPTIMIZERS.items():
-    _register(_name, *_row)
+    register_of_keras(_name, *_row)

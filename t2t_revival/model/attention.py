@@ -1,8 +1,4 @@
-"""Section 3.2: attention.
-
-Shapes: `batch` sentences, `heads` = h, `query` and `memory` positions, `key` = d_k and `value` = d_v
-channels of one head, `hidden` = d_model channels.
-"""
+"""Section 3.2: attention."""
 
 from typing import Any
 

@@ -20,7 +20,7 @@ FEED_FORWARDS: dict[str, type[ConfiguredLayer]] = {  # `ffn_activation`
     **dict.fromkeys(ACTIVATIONS, FeedForward),
     **dict.fromkeys(GATES, GatedFeedForward),
 }
-NORMS: dict[str, type[Layer]] = {"layer": LayerNorm, "rms": RMSNorm}  # `norm_type`
+NORMS: dict[str, Any] = {"layer": LayerNorm, "rms": RMSNorm}  # `norm_type`
 
 
 def make_self_attention(config: LayerConfig, causal: bool, dtype: Any) -> ConfiguredLayer:
