@@ -44,7 +44,7 @@ def write(ours, folder, quantize="none", heads=None, mapped=""):
 @pytest.mark.slow
 @pytest.mark.parametrize(("layer", "heads"), [(1, (2,)), (2, (2, 1)), (2, (1,))])
 def test_the_attention_is_that_of_the_alignment_heads(vocabulary, tmp_path, layer, heads):
-    ours = translator(vocabulary)
+    ours = translator(vocabulary, projection_bias=True)
     write(ours, tmp_path / "model", heads=AlignmentHeads(layer, heads, shifted=False))
     theirs = ctranslate2.Translator(str(tmp_path / "model"), compute_type="float32")
     pieces = vocabulary.pieces

@@ -37,6 +37,17 @@ MODELS = {  # problem, overrides, and the reason why CTranslate2 cannot hold the
         "attention_window=6,attention_key_channels=8",
         "does not support attention_window=6",
     ),
+    "relative positions with a target space, geglu, biases, muon": (
+        TRANSLATION,
+        "pos=relative,use_target_space_embedding=True,ffn_activation=geglu,projection_bias=True,"
+        "softmax_bias=True,optimizer=muon",
+        "",
+    ),
+    "rotary positions, swiglu, RMS norms, unshared embeddings": (
+        TRANSLATION,
+        f"pos=rotary,ffn_activation=swiglu,norm_type=rms,softmax_bias=True,{UNSHARED}",
+        "",
+    ),
     "parser": (PARSING, "deterministic_attention=True", "does not support deterministic_attention=True"),
 }
 LINES = ["the dog sees 3 houses", "", "ein Hund 🦓"]
