@@ -25,8 +25,8 @@ LIMITS = {
     "lines of code": 24_266,  # no docstring, blank, comment, import
     "lines of tests": 37_898,
     LONGEST: 500,
-    "files": 278,
-    "private functions called once": 456,
+    "files": 276,
+    "private functions called once": 448,
     "parameters called values": 0,
     "circles of imports": 0,  # imports in functions and for type checkers count too
     "modules in the largest circle": 0,

@@ -161,7 +161,7 @@ def _check_sources(runs: Runs, flags: ReproduceFlags, what: str) -> None:
 
 
 def _table1(runs: Runs, flags: ReproduceFlags) -> None:
-    from t2t_revival.reproduction.table1 import table as table1
+    from t2t_revival.reproduction import table1
 
     _show(runs, [table1.make_table(runs.folder, runs.scale.name, say, runs.train_missing)])
     print(f"picture  {table1.draw(runs.folder, runs.scale.name)}")

@@ -48,7 +48,7 @@ def counted_flops(hparams: HParams, vocab_size: int, source: int, target: int, s
     """
     import tensorflow as tf
 
-    from t2t_revival.reproduction.table1.operation_counts import count
+    from t2t_revival.reproduction.operation_counts import count
     from t2t_revival.training.model import build_model
 
     model = build_model(hparams, vocab_size)

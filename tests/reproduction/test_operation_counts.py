@@ -4,8 +4,8 @@ import keras
 import pytest
 import tensorflow as tf
 
-from t2t_revival.reproduction.table1.layer_types import LAYER_TYPES, traced
-from t2t_revival.reproduction.table1.operation_counts import count
+from t2t_revival.reproduction.operation_counts import count
+from t2t_revival.reproduction.table1 import LAYER_TYPES, traced
 
 K = 3  # kernel
 

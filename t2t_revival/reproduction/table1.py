@@ -1,0 +1,339 @@
+"""Table 1 of the paper: operations, time, sequential operations and longest path of a layer, by its type."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from statistics import quantiles
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+from keras import ops
+
+from t2t_revival.curve_files import CsvTable
+from t2t_revival.errors import T2TError, did_you_mean
+from t2t_revival.model import LayerConfig, MultiHeadAttention
+from t2t_revival.model.extensions.restricted_attention import RestrictedSelfAttention
+from t2t_revival.reproduction.operation_counts import count
+from t2t_revival.reproduction.training_flops import device_name
+from t2t_revival.visualization import png_figure
+from t2t_revival.visualization.result_table import ResultTable
+
+FILE_NAME, FIGURE_FILE = "layer_costs.csv", "layer_costs.png"
+HEAD = 64  # channels of a head, as in the paper's base and big models
+KERNEL = 3  # k, positions of a convolution's kernel
+WINDOW = 64  # r, positions of a neighbourhood
+PATH_LENGTHS = (8, 32, 128)  # values of n for path lengths
+ROUNDS = 15  # every layer type has one turn in each
+TURN = 0.1  # seconds, in which a layer is called repeatedly, at least once
+
+Layer = Callable[..., Any]
+Size = tuple[int, int]  # n and d
+Sizes = tuple[list[Size], list[Size]]  # with growing n, and with growing d
+SIZES: dict[str, Sizes] = {
+    "cpu": ([(64 << i, 512) for i in range(6)], [(512, 64 << i) for i in range(4)]),
+    "paper": ([(128 << i, 512) for i in range(6)], [(1024, 128 << i) for i in range(5)]),
+}
+
+
+@dataclass(frozen=True)
+class LayerType:
+    """A row of table 1: the paper's name and entries, and functions that make the layer."""
+
+    name: str
+    operations: str
+    sequential: str
+    path: str
+    make: Callable[[int], Layer]  # from d channels
+    make_dilated: Callable[[int, int], Layer] | None = None  # from d, and the layer's index in the stack
+
+
+class Unprojected(MultiHeadAttention):
+    """`MultiHeadAttention` without the projections W^Q, W^K, W^V and W^O."""
+
+    def _matmul(self, rows: Any, kernel: Any) -> Any:
+        return ops.tile(rows, (1, kernel.shape[1] // rows.shape[1]))
+
+
+class UnprojectedRestricted(Unprojected, RestrictedSelfAttention):
+    """`RestrictedSelfAttention` without projections."""
+
+
+def _attention(attention_type: Callable[..., MultiHeadAttention], channels: int) -> Layer:
+    sizes = LayerConfig(max(1, channels // HEAD), channels, attention_window=WINDOW)
+    return _built(attention_type(sizes), channels)
+
+
+def _recurrent(channels: int) -> Layer:
+    return _built(keras.layers.LSTM(channels, return_sequences=True, use_cudnn=False), channels)
+
+
+def _causal(layer_type: Any, channels: int, number: int = 0) -> Layer:
+    """Makes a convolution over a position and k - 1 earlier ones, k^number apart."""
+    dilation = KERNEL**number
+    layer = _built(layer_type(channels, KERNEL, dilation_rate=dilation), channels)
+    return lambda x: layer(ops.pad(x, [[0, 0], [(KERNEL - 1) * dilation, 0], [0, 0]]))
+
+
+def _built(layer: Any, channels: int) -> Layer:
+    layer.build((None, None, channels))
+    return layer
+
+
+RESTRICTED = f"restricted self-attention (r = {WINDOW})"
+SEPARABLE = f"separable convolutional (k = {KERNEL})"
+STACKED = "O(n/k), dilated O(log_k(n))"
+_convolution = partial(_causal, keras.layers.Conv1D)
+_separable = partial(_causal, keras.layers.SeparableConv1D)
+LAYER_TYPES = (
+    LayerType("self-attention", "O(n²·d)", "O(1)", "O(1)", partial(_attention, MultiHeadAttention)),
+    LayerType("self-attention, unprojected", "O(n²·d)", "O(1)", "O(1)", partial(_attention, Unprojected)),
+    LayerType("recurrent (LSTM)", "O(n·d²)", "O(n)", "O(n)", _recurrent),
+    LayerType(f"convolutional (k = {KERNEL})", "O(k·n·d²)", "O(1)", STACKED, _convolution, _convolution),
+    LayerType(
+        f"separable convolutional (k = {KERNEL})", "O(k·n·d + n·d²)", "O(1)", STACKED, _separable, _separable
+    ),
+    LayerType(RESTRICTED, "O(r·n·d)", "O(1)", "O(n/r)", partial(_attention, RestrictedSelfAttention)),
+    LayerType(
+        f"{RESTRICTED}, unprojected", "O(r·n·d)", "O(1)", "O(n/r)", partial(_attention, UnprojectedRestricted)
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Time of one call of a layer type at one size, and its operations (see `operation_counts.Cost`)."""
+
+    layer: str
+    length: int
+    channels: int
+    operations: int
+    sequential: int
+    milliseconds: float  # median over the rounds
+    lower: float  # first quartile
+    upper: float  # third quartile
+    device: str
+
+    @classmethod
+    def parse(cls, cells: dict[str, str]) -> Timing:
+        """Returns the timing of a row of `FILE_NAME`."""
+        kinds: dict[str, Callable[[str], Any]] = {"str": str, "int": int, "float": float}
+        return cls(**{f.name: kinds[str(f.type)](cells[f.name]) for f in dataclasses.fields(cls)})
+
+
+def make_table(
+    folder: Path, scale: str, on_message: Callable[[str], None], measure_missing: bool = True
+) -> ResultTable:
+    """Measures what `folder` lacks, and returns the paper's table 1 beside the measurements.
+
+    Scale "cpu" takes some minutes on two cores, "paper" is for a GPU.
+
+    Raises:
+        T2TError: there is no such scale, or timings are missing and not to be measured.
+    """
+    by_length, by_channels = sizes_of(scale)
+    if not (timings := read_timings(folder, scale)):
+        if not measure_missing:
+            raise T2TError(
+                f"{folder / FILE_NAME}: no timings of this device: leave out --norun to measure them"
+            )
+        for size in dict.fromkeys([*by_length, *by_channels]):
+            on_message(f"measuring {len(LAYER_TYPES)} layer types at n = {size[0]}, d = {size[1]}")
+            timings |= _measure(size)
+        folder.mkdir(parents=True, exist_ok=True)
+        CsvTable(folder / FILE_NAME).write(map(dataclasses.asdict, timings.values()))
+    on_message("computing path lengths")
+    largest = by_length[-1]
+    rows = []
+    for layer_type in LAYER_TYPES:
+        lengths, channels = (
+            [timings[layer_type.name, s] for s in sizes] for sizes in (by_length, by_channels)
+        )
+        last = lengths[-1]
+        rows.append(
+            [
+                layer_type.name,
+                layer_type.operations,
+                _exponents(by_length, 0, [timing.operations for timing in lengths]),
+                _exponents(by_length, 0, [timing.milliseconds for timing in lengths]),
+                _exponents(by_channels, 1, [timing.operations for timing in channels]),
+                _exponents(by_channels, 1, [timing.milliseconds for timing in channels]),
+                round(last.operations / 1e6),
+                f"{_short(last.milliseconds)} ({_short(last.lower)} to {_short(last.upper)})",
+                layer_type.sequential,
+                last.sequential,
+                layer_type.path,
+                _paths(layer_type),
+            ]
+        )
+    columns = (
+        "layer type",
+        "operations (paper)",
+        "n: exponent of operations",
+        "n: exponent of time",
+        "d: exponent of operations",
+        "d: exponent of time",
+        f"MFLOP at n = {largest[0]:,}, d = {largest[1]:,}",
+        "ms (quartiles)",
+        "sequential operations (paper)",
+        f"counted at n = {largest[0]:,}",
+        "longest path (paper)",
+        f"computed at n = {', '.join(map(str, PATH_LENGTHS))}",
+    )
+    remarks = [
+        f"- Measured on {device_name()}: one sequence, float32, forward only; medians of {ROUNDS} rounds in "
+        "which the types take turns. Exponents are fitted to all sizes, in brackets to the largest two.",
+        f"- k = {KERNEL}, r = {WINDOW}, heads of {HEAD} channels. Operations are those of products and of "
+        "convolutions, counted from the graph. docs/reproduction.md has what differs from the paper.",
+    ]
+    title = "Table 1: operations, time, sequential operations and longest path of a layer, by its type"
+    return ResultTable("table1", title, columns, rows, remarks)
+
+
+def draw(folder: Path, scale: str) -> Path:
+    """Draws time against n and against d, with quartiles, on logarithmic axes, and returns the PNG file.
+
+    Raises:
+        T2TError: there is no such scale, or no timing of this device.
+    """
+    if not (timings := read_timings(folder, scale)):
+        raise T2TError(f"{folder} has no timings of this device: measure them with t2t-reproduce --table=1")
+    with png_figure(folder / FIGURE_FILE, 13, 4.8) as figure:
+        panels = figure.subplots(1, 2, sharey=True)
+        for axis, (axes, sizes) in enumerate(zip(panels, sizes_of(scale), strict=True)):
+            axes.set(xscale="log", yscale="log", xlabel=("n, positions", "d, channels")[axis])
+            axes.set_xticks(x := [size[axis] for size in sizes], map(str, x))
+            axes.minorticks_off()
+            axes.grid(alpha=0.3)
+            for layer_type in LAYER_TYPES:
+                points = [timings[layer_type.name, size] for size in sizes]
+                line = axes.plot(
+                    x, [t.milliseconds for t in points], "o-", markersize=3, label=layer_type.name
+                )
+                bounds = [t.lower for t in points], [t.upper for t in points]
+                axes.fill_between(x, *bounds, color=line[0].get_color(), alpha=0.2, linewidth=0)
+        panels[0].set_ylabel("milliseconds per call")
+        handles = panels[0].get_legend_handles_labels()
+        figure.legend(*handles, loc="outside right center", frameon=False, fontsize="small")
+    return folder / FIGURE_FILE
+
+
+def sizes_of(scale: str) -> Sizes:
+    """Returns the sizes of a scale; raises T2TError if there is no such scale."""
+    if scale not in SIZES:
+        raise T2TError(did_you_mean(scale, SIZES, "scale"))
+    return SIZES[scale]
+
+
+def read_timings(folder: Path, scale: str) -> dict[tuple[str, Size], Timing]:
+    """Returns the stored timings by layer type and size; none if they are not all there, of this device."""
+    stored = CsvTable(folder / FILE_NAME).parse(Timing.parse)
+    timings = {(t.layer, (t.length, t.channels)): t for t in stored if t.device == device_name()}
+    needed = itertools.product((t.name for t in LAYER_TYPES), itertools.chain(*sizes_of(scale)))
+    return timings if timings.keys() >= set(needed) else {}
+
+
+def _measure(size: Size) -> dict[tuple[str, Size], Timing]:
+    """Lets the layer types take turns, so that other work on the machine affects all of them alike."""
+    x = tf.random.stateless_normal((1, *size), seed=(1, 2))
+
+    def seconds_per_call(function: Any, calls: int) -> float:
+        start = time.perf_counter()
+        for _ in range(calls):
+            function(x)
+        tf.test.experimental.sync_devices()
+        return (time.perf_counter() - start) / calls
+
+    functions = {layer_type.name: traced(layer_type.make(size[1]), *size) for layer_type in LAYER_TYPES}
+    for function in functions.values():
+        function(x)  # the first call initialises
+    calls = {name: max(1, int(TURN / seconds_per_call(f, 1))) for name, f in functions.items()}
+    seconds: dict[str, list[float]] = {name: [] for name in functions}
+    for _ in range(ROUNDS):
+        for name, function in functions.items():
+            seconds[name].append(1000 * seconds_per_call(function, calls[name]))
+    timings = {}
+    for name, function in functions.items():
+        lower, median, upper = quantiles(seconds[name], n=4, method="inclusive")
+        timings[name, size] = Timing(name, *size, *count(function), median, lower, upper, device_name())
+    return timings
+
+
+def exponent(sizes: Sequence[float], measures: Sequence[float]) -> float:
+    """Fits measures ~ sizes^e by least squares of the logarithms, and returns e."""
+    return float(np.polyfit(np.log(sizes), np.log(measures), 1)[0])
+
+
+def _exponents(sizes: list[Size], axis: int, measures: Sequence[float]) -> str:
+    """Returns the exponent over all sizes, and over the last two in brackets."""
+    grown = [size[axis] for size in sizes]
+    return f"{exponent(grown, measures):.2f} ({exponent(grown[-2:], measures[-2:]):.2f})"
+
+
+def _short(number: float) -> str:
+    return f"{float(f'{number:.3g}'):,g}"
+
+
+def _paths(layer_type: LayerType) -> str:
+    paths = ", ".join(str(path_length(layer_type, length)) for length in PATH_LENGTHS)
+    if layer_type.make_dilated is None:
+        return paths
+    dilated = (str(path_length(layer_type, length, dilated=True)) for length in PATH_LENGTHS)
+    return f"{paths}; dilated: {', '.join(dilated)}"
+
+
+def traced(layer: Layer, length: int, channels: int) -> Any:
+    """Returns a layer's graph, a concrete function of float32 [1, length, channels]."""
+    return tf.function(layer).get_concrete_function(tf.TensorSpec((1, length, channels)))
+
+
+def path_length(layer_type: LayerType, length: int, dilated: bool = False) -> int:
+    """Returns the sequential operations between the first of `length` inputs and the last output.
+
+    That is the number of layers until the last output depends on the first input, times the sequential
+    operations of a layer. `dilated` stacks dilated convolutions, whose positions are k^i apart in layer i.
+    """
+    layer = layer_type.make(HEAD)
+    if dilated and layer_type.make_dilated:
+        make = layer_type.make_dilated
+        return layers_to_reach(influence(make(HEAD, number), length) for number in itertools.count())
+    sequential = count(traced(layer, length, HEAD)).sequential
+    return layers_to_reach(itertools.repeat(influence(layer, length))) * sequential
+
+
+def layers_to_reach(influences: Iterable[np.ndarray]) -> int:
+    """Returns the number of stacked layers until the last output depends on the first input.
+
+    `influences` has a bool [output, input] for each layer. If the output never depends on the input, a
+    ValueError is raised.
+    """
+    reached: np.ndarray | None = None  # positions that depend on the first input, bool [length]
+    for number, influence_of_layer in enumerate(influences, 1):
+        before = np.arange(len(influence_of_layer)) == 0 if reached is None else reached
+        reached = np.asarray((influence_of_layer & before).any(axis=1))
+        if reached[-1]:
+            return number
+        if not (reached & ~before).any():
+            break
+    raise ValueError("the last output never depends on the first input")
+
+
+def influence(layer: Layer, length: int) -> np.ndarray:
+    """Returns the dependencies of outputs on inputs, bool [output, input]: non-zero derivatives.
+
+    The layer maps [batch, length, `HEAD`] to the same shape.
+    """
+    sequence = tf.random.stateless_normal((1, length, HEAD), seed=(1, 2))
+    x = tf.repeat(sequence, length, axis=0)  # copy i is for output i
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        outputs = tf.gather(layer(x), tf.range(length), axis=1, batch_dims=1)  # [length, HEAD]
+    gradient = tape.gradient(outputs, x)  # [output, input, HEAD]
+    return np.abs(gradient.numpy()).max(axis=2) > 0

@@ -1,1 +1,0 @@
-"""Table 1: time, operations and path lengths of layer types."""
