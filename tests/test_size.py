@@ -20,10 +20,10 @@ from tests.test_import_direction import upward_imports
 
 LONGEST = "lines of the longest file"
 LIMITS = {
-    "lines of the package": 43_135,
-    "lines of the core": 32_648,  # all but addons/ and reproduction/
-    "lines of code": 24_266,  # no docstring, blank, comment, import
-    "lines of tests": 37_898,
+    "lines of the package": 43_406,
+    "lines of the core": 33_061,  # all but addons/ and reproduction/
+    "lines of code": 24_413,  # no docstring, blank, comment, import
+    "lines of tests": 38_181,
     LONGEST: 500,
     "files": 276,
     "private functions called once": 448,
