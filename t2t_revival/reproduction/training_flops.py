@@ -24,7 +24,7 @@ def training_flops(
 ) -> float:
     """Returns the FLOPs of the matrix products of an update, forward and backward, by formula.
 
-    Full attention; embeddings, norms, dropout, residuals, softmax and Adam are not counted. Decoder
+    Full attention without relative positions; embeddings, norms, dropout, residuals, softmax and Adam are not counted. Decoder
     self-attention is counted over all pairs of positions, as it is computed, though half are masked. Sources
     and targets are given as the length of each sentence in tokens.
     """
@@ -32,7 +32,8 @@ def training_flops(
     source, target = (side.sum() for side in lengths)
     key, value, hidden = hparams.key_channels, hparams.value_channels, hparams.hidden_size
     projections = 2 * hidden * (key + value)  # W^Q, W^K, W^V and W^O (section 3.2.2)
-    network = 2 * hidden * hparams.filter_size  # section 3.3
+    is_gated = hparams.ffn_activation in ("geglu", "swiglu")
+    network = (3 if is_gated else 2) * hidden * hparams.filter_size  # section 3.3
     pair = key + value  # of one query and one memory position: a score, and its share of the value
     encoder = source * (projections + network) + (lengths[0] ** 2).sum() * pair
     decoder = target * (projections * 1.5 + network) + source * projections / 2

@@ -15,12 +15,13 @@ VOCAB = 11
 def by_hand(h: HParams, sentences: int, source: int, target: int) -> int:
     """Each product of the model, multiplied out: [a, b] x [b, c] takes 2 a b c, its gradients twice that."""
     d, k, v, f = h.hidden_size, h.key_channels, h.value_channels, h.filter_size
+    inner = 2 * f if h.ffn_activation == "swiglu" else f
     encoder_layer = [
         (source, d, k + k + v),  # queries, keys and values
         (source, k, source),  # scores of all heads: h times d_k channels
         (source, source, v),  # weighted values
         (source, v, d),  # output
-        (source, d, f),
+        (source, d, inner),
         (source, f, d),
     ]
     decoder_layer = [
@@ -33,7 +34,7 @@ def by_hand(h: HParams, sentences: int, source: int, target: int) -> int:
         (target, k, source),
         (target, source, v),
         (target, v, d),
-        (target, d, f),
+        (target, d, inner),
         (target, f, d),
     ]
     products = encoder_layer * h.encoder_layers + decoder_layer * h.decoder_layers + [(target, d, VOCAB)]
@@ -42,6 +43,7 @@ def by_hand(h: HParams, sentences: int, source: int, target: int) -> int:
 
 SETS = {
     "plain": {"num_hidden_layers": 1},
+    "modern": {"pos": "rotary", "ffn_activation": "swiglu", "norm_type": "rms"},
     "uneven": {
         "num_encoder_layers": 1,
         "num_decoder_layers": 2,
