@@ -24,9 +24,9 @@ def training_flops(
 ) -> float:
     """Returns the FLOPs of the matrix products of an update, forward and backward, by formula.
 
-    Full attention without relative positions; embeddings, norms, dropout, residuals, softmax and Adam are not counted. Decoder
-    self-attention is counted over all pairs of positions, as it is computed, though half are masked. Sources
-    and targets are given as the length of each sentence in tokens.
+    Full attention without relative positions; embeddings, norms, dropout, residuals, softmax and Adam are not
+    counted. Decoder self-attention is counted over all pairs of positions, as it is computed, though half are
+    masked. Sources and targets are given as the length of each sentence in tokens.
     """
     lengths = np.asarray(sources, float), np.asarray(targets, float)
     source, target = (side.sum() for side in lengths)
