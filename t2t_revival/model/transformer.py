@@ -68,14 +68,14 @@ class Transformer(IncrementalDecoding, keras.Model):
         embedding = partial(TokenEmbedding, hidden_size=h.hidden_size, dtype=dtype)
         positions = partial(PositionalEncoding, h.hidden_size, h.pos, h.max_length, dtype=dtype)
         dropout = partial(Dropout, h.layer_prepostprocess_dropout, dtype=dtype)
-        shared, bias = h.shared_embedding_and_softmax_weights, {"softmax_bias": h.softmax_bias}
-        own = bias if shared else {}
-        self.target_embedding = embedding(self.target_vocab_size, name="target_embedding", **own)
+        shared, bias = h.shared_embedding_and_softmax_weights, h.softmax_bias
+        target_size = self.target_vocab_size
+        self.target_embedding = embedding(target_size, name="target_embedding", softmax_bias=shared and bias)
         self.source_embedding = self.softmax_embedding = self.target_embedding
         if target_vocab_size or not shared:
             self.source_embedding = embedding(vocab_size, name="source_embedding")
         if not shared:
-            self.softmax_embedding = embedding(self.target_vocab_size, name="softmax_embedding", **bias)
+            self.softmax_embedding = embedding(target_size, name="softmax_embedding", softmax_bias=bias)
         self.source_positions = positions(target_space=h.use_target_space_embedding, name="source_positions")
         self.target_positions = positions(name="target_positions")
         self.source_dropout = dropout(name="source_dropout")
