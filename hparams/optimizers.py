@@ -35,7 +35,7 @@ def register_of_keras(
 ) -> None:
     """Registers one of Keras's optimizers; `adams` are settings that have the values of Adam's hparams."""
 
-    def optimizer(h: HParams) -> Any:
+    def make(h: HParams) -> Any:
         from keras import optimizers
 
         settings = zip(
@@ -43,8 +43,8 @@ def register_of_keras(
         )
         return getattr(optimizers, kind)(**dict(settings), **others)
 
-    optimizer.__name__, optimizer.__doc__ = name, summary
-    register_optimizer(optimizer)
+    make.__name__, make.__doc__ = name, summary
+    register_optimizer(make)
 
 
 for _name, _row in OPTIMIZERS.items():

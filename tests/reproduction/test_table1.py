@@ -39,7 +39,7 @@ def test_the_table_has_the_paper_s_orders_beside_what_was_measured(tmp_path, mon
     monkeypatch.setattr(table1, "TURN", 0.0)
     with pytest.raises(T2TError, match="t2t-reproduce --table=1"):
         table1.draw(tmp_path, "tiny")
-    with pytest.raises(T2TError, match="no timings of this device: leave out --norun"):
+    with pytest.raises(T2TError, match="were not measured on this device: leave out --norun"):
         table1.make_table(tmp_path, "tiny", print, measure_missing=False)
     table = table1.make_table(tmp_path, "tiny", print)
     rows = {row[0]: dict(zip(table.columns, row, strict=True)) for row in table.rows}

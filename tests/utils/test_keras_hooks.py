@@ -9,7 +9,7 @@ from t2t_revival.utils import keras_hooks
 from tests.support.source_tree import MODULES
 
 PRIVATE = re.compile(
-    r"(\.|def )_(flatten_layers|autocast|get_variable_index|backend_apply_gradients)\b"
+    r"(\.|def )_(flatten_layers|autocast|get_variable_index|backend_(apply_gradients|update_step))\b"
     r"|\boptimizer\._"
 )
 
@@ -18,6 +18,11 @@ def test_is_autocast():
     layer = keras.layers.Layer()
     assert keras_hooks.is_autocast(layer.add_weight(shape=(1,)))
     assert not keras_hooks.is_autocast(layer.add_weight(shape=(1,), autocast=False))
+
+
+def test_optimizers_whose_update_is_more_than_that_of_weights() -> None:
+    assert keras_hooks.updates_weights_alone(keras.optimizers.Muon())
+    assert not keras_hooks.updates_weights_alone(keras.optimizers.Nadam())
 
 
 def test_variable_index_is_the_place_of_a_moment():
