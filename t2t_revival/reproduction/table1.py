@@ -142,7 +142,7 @@ def make_table(
     if not (timings := read_timings(folder, scale)):
         if not measure_missing:
             raise T2TError(
-                f"{folder / FILE_NAME}: no timings of this device: leave out --norun to measure them"
+                f"{folder / FILE_NAME}: sizes were not measured on this device: leave out --norun to measure them"
             )
         for size in dict.fromkeys([*by_length, *by_channels]):
             on_message(f"measuring {len(LAYER_TYPES)} layer types at n = {size[0]}, d = {size[1]}")
