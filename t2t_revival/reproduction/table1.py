@@ -141,16 +141,14 @@ def make_table(
     by_length, by_channels = sizes_of(scale)
     if not (timings := read_timings(folder, scale)):
         if not measure_missing:
-            raise T2TError(
-                f"{folder / FILE_NAME}: sizes were not measured on this device: leave out --norun to measure them"
-            )
+            fault = "sizes were not measured on this device: leave out --norun to measure them"
+            raise T2TError(f"{folder / FILE_NAME}: {fault}")
         for size in dict.fromkeys([*by_length, *by_channels]):
             on_message(f"measuring {len(LAYER_TYPES)} layer types at n = {size[0]}, d = {size[1]}")
             timings |= _measure(size)
         folder.mkdir(parents=True, exist_ok=True)
         CsvTable(folder / FILE_NAME).write(map(dataclasses.asdict, timings.values()))
     on_message("computing path lengths")
-    largest = by_length[-1]
     rows = []
     for layer_type in LAYER_TYPES:
         lengths, channels = (
@@ -180,10 +178,10 @@ def make_table(
         "n: exponent of time",
         "d: exponent of operations",
         "d: exponent of time",
-        f"MFLOP at n = {largest[0]:,}, d = {largest[1]:,}",
+        f"MFLOP at n = {last.length:,}, d = {by_length[-1][1]:,}",
         "ms (quartiles)",
         "sequential operations (paper)",
-        f"counted at n = {largest[0]:,}",
+        f"counted at n = {last.length:,}",
         "longest path (paper)",
         f"computed at n = {', '.join(map(str, PATH_LENGTHS))}",
     )

@@ -23,7 +23,6 @@ def test_logits_are_t2ts(tmp_path: Path, known: dict[str, np.ndarray]) -> None:
     write(tmp_path / "t2t", settings, stored_variables(known), str(known["vocabulary"]).encode())
     imported(tmp_path)
     hparams, run = HParams.load(tmp_path / "out"), Run.load(tmp_path / "out")
-    assert hparams is not None
     assert (hparams.pos, hparams.max_relative_position) == ("relative", 3)
     assert run.hparams_set == "transformer_relative"
     model = Translator.load(tmp_path / "out").model

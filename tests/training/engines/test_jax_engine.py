@@ -182,16 +182,13 @@ def test_losses_of_other_models_and_optimizers_are_tensorflows(
     """Four devices that share the moments are included."""
     begun, hparams = tmp_path / "begun", HPARAMS.replace(**PLAIN, **VARIED[name])
     train(copies, hparams.replace(train_steps=3), VOCAB, RunConfig(begun, strategy="default"))
-    whole = shutil.copytree(begun, tmp_path / "whole")
-    config = RunConfig(whole, strategy="default", log_steps=1)
+    config = RunConfig(shutil.copytree(begun, tmp_path / "whole"), strategy="default", log_steps=1)
     losses, _ = train_and_list_losses(copies, hparams.replace(train_steps=3 + STEPS), VOCAB, config)
-    jobs = Jobs(tmp_path / "jobs", copies)
+    jobs, quarter = Jobs(tmp_path / "jobs", copies), {**VARIED[name], "batch_size": TOKENS // 4}
     jobs.add("one", VARIED[name], begun)
-    quarter = {**VARIED[name], "batch_size": TOKENS // 4}
     jobs.add("four", quarter, begun, devices=4, config={"shard_optimizer": True})
-    outcomes = jobs.run()
     assert losses[-1] < losses[0] - 0.1, "it learns"
-    for outcome in outcomes.values():
+    for outcome in jobs.run().values():
         np.testing.assert_allclose(outcome["losses"], losses, rtol=2e-3)
 
 
