@@ -110,9 +110,7 @@ class Stack(ConfiguredLayer):
         self.layers: list[Any] = [
             self.layer_type(config=config, dtype=dtype, name=f"layer_{i}") for i in range(num_layers)
         ]
-        self.final_norm = None
-        if config.pre_norm:
-            self.final_norm = make_norm(config, dtype, "final_norm")
+        self.final_norm = make_norm(config, dtype, "final_norm") if config.pre_norm else None
 
     def finish(self, x: Any) -> Any:
         """Returns the stack's output for that of the last layer, [..., hidden]."""
@@ -148,7 +146,7 @@ class Encoder(Stack):
         """
         weights = []
         for layer in self.layers:
-            x, of_layer = layer(x, mask, training=training, return_attention_scores=True)
+            x, of_layer = layer(x, mask=mask, training=training, return_attention_scores=True)
             weights.append(of_layer)
         x = self.finish(x)
         return (x, ops.stack(weights, axis=1)) if return_attention_scores else x
@@ -185,8 +183,9 @@ class Decoder(Stack):
         target or source].
         """
         weights = []
+        options = {"encoded_mask": encoded_mask, "training": training, "return_attention_scores": True}
         for layer in self.layers:
-            x, *of_layer = layer(x, encoded, encoded_mask, training=training, return_attention_scores=True)
+            x, *of_layer = layer(x, encoded, **options)
             weights.append(of_layer)
         x = self.finish(x)
         if not return_attention_scores:
