@@ -31,7 +31,7 @@ class RotaryAttention(MultiHeadAttention):
 
 
 def rotate(x: Any, positions: Any) -> Any:
-    """Turns each pair of channels (2i, 2i + 1) by position * 10000^(-2i / d_k): equation (15).
+    """Turns each pair of channels (2i, 2i + 1) by position * 10000^(-2i / d_k): equation (34).
 
     Args:
         x: [batch, heads, length, key].
@@ -40,15 +40,13 @@ def rotate(x: Any, positions: Any) -> Any:
     Returns:
         [batch, heads, length, key].
     """
-    pairs = x.shape[-1] // 2
+    pairs, shape = x.shape[-1] // 2, ops.shape(x)
     rates = MAX_WAVELENGTH ** (-ops.arange(pairs, dtype="float32") / pairs)
     angles = ops.cast(positions, "float32")[:, None] * rates[None, :]  # [length or 1, pairs]
-    cosines, sines = (ops.cast(values, x.dtype) for values in (ops.cos(angles), ops.sin(angles)))
-    shape = ops.shape(x)
-    x = ops.reshape(x, (*shape[:-1], pairs, 2))
-    first, second = x[..., 0], x[..., 1]  # [batch, heads, length, pairs]
-    turned = [first * cosines - second * sines, first * sines + second * cosines]
-    return ops.reshape(ops.stack(turned, axis=-1), shape)
+    cosines, sines = ops.repeat(ops.cos(angles), 2, axis=-1), ops.sin(angles)
+    sines = ops.reshape(ops.stack([-sines, sines], axis=-1), (-1, 2 * pairs))
+    swapped = ops.flip(ops.reshape(x, (*shape[:-1], pairs, 2)), axis=-1)
+    return x * ops.cast(cosines, x.dtype) + ops.reshape(swapped, shape) * ops.cast(sines, x.dtype)
 
 
 @keras.saving.register_keras_serializable("t2t_revival")
