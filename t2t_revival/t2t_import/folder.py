@@ -251,10 +251,8 @@ class T2TSettings:
         Raises:
             T2TError: they cannot be combined here.
         """
-        pos, attention = (
-            self.values.get("pos", "timing"),
-            self.values.get("self_attention_type", "dot_product"),
-        )
+        pos = self.values.get("pos", "timing")
+        attention = self.values.get("self_attention_type", "dot_product")
         if (pos is None) != (attention == RELATIVE):
             raise T2TError(
                 f"{self.path}: pos={pos!r} with self_attention_type={attention!r}: not supported; "

@@ -45,7 +45,8 @@ def make_spec(model: Transformer, positions: int) -> Any:
     decoder.embeddings.weight = _array(model.target_embedding.embeddings)
     if h.pos in POSITIONS_IN_ATTENTION:
         if h.use_target_space_embedding:  # as part of each embedding, which CTranslate2 multiplies
-            encoder.embeddings[0].weight += _array(model.source_positions.target_space) / h.hidden_size**0.5
+            target_space = _array(model.source_positions.target_space) / h.hidden_size**0.5
+            encoder.embeddings[0].weight = encoder.embeddings[0].weight + target_space
     else:
         encoder.position_encodings.encodings = _encodings(model.source_positions, positions)
         decoder.position_encodings.encodings = _encodings(model.target_positions, positions)
