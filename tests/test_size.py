@@ -20,9 +20,9 @@ from tests.test_import_direction import upward_imports
 
 LONGEST = "lines of the longest file"
 LIMITS = {
-    "lines of the package": 43_405,
-    "lines of the core": 33_061,  # all but addons/ and reproduction/
-    "lines of code": 24_412,  # no docstring, blank, comment, import
+    "lines of the package": 43_401,
+    "lines of the core": 33_056,  # all but addons/ and reproduction/
+    "lines of code": 24_408,  # no docstring, blank, comment, import
     "lines of tests": 38_181,
     LONGEST: 500,
     "files": 276,
