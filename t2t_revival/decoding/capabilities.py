@@ -1,8 +1,8 @@
 """The table of what goes with what in decoding: what each engine, format and kind of model supports.
 
-Settings are allow-lists: a new one is refused everywhere until it is tried there and listed. A feature is a
-setting of `DecodeHParams` by its name, where it has not its default, or one of `OF_CALLS`. The page of the
-documentation is made of these tables.
+All of it is allow-lists: a new setting, hyperparameter of models or value is refused everywhere until it is
+tried there and listed. A feature is a setting of `DecodeHParams` by its name, where it has not its default,
+or one of `OF_CALLS`. The page of the documentation is made of these tables.
 """
 
 from __future__ import annotations
@@ -217,18 +217,12 @@ def places_of(hparams: HParams, problem: Problem | None = None) -> list[Place]:
     return [place for place, is_so in kinds.items() if is_so]
 
 
-# Hyperparameters of models. What runs the graph of the model itself holds all of them but these.
+# Hyperparameters by which a model is another one: values that have been tried with each holder.
 HOLDERS = SAVED_MODEL, LITERT, CTRANSLATE2_FORMAT, CTRANSLATE2, JAX, INT8, ENSEMBLE
-NOT_HELD: dict[Place, dict[str, Any]] = {
-    LITERT: {"reverse_target": True, "deterministic_attention": True},  # nobody turns its outputs round
-    ENSEMBLE: {"deterministic_attention": True},
-    CTRANSLATE2_FORMAT: {"reverse_target": True},
-}
-# CTranslate2 has a model of its own. Of hyperparameters that are not listed it holds the default only, which
-# is that of models that were trained before there was such a hyperparameter.
 BOTH = (False, True)
-HELD_BY_CTRANSLATE2: dict[str, tuple[Any, ...]] = {
+HELD: dict[str, tuple[Any, ...]] = {  # by all holders but those of `FEWER`
     "pos": ("sinusoid", "timing", "emb", "rotary", "relative"),
+    "decoder_self_attention": ("attention", "ssru"),
     "ffn_activation": ("relu", "gelu", "swish", "geglu", "swiglu"),
     "norm_type": ("layer", "rms"),
     "layer_preprocess_sequence": ("none", "n"),
@@ -237,15 +231,30 @@ HELD_BY_CTRANSLATE2: dict[str, tuple[Any, ...]] = {
     "use_target_space_embedding": BOTH,
     "shared_embedding_and_softmax_weights": BOTH,
     "reverse_target": BOTH,
+    "deterministic_attention": BOTH,
 }
-SIZES = (  # all of whose values it holds
+_IN_CTRANSLATE2: dict[str, tuple[Any, ...]] = {  # which has a model of its own
+    "decoder_self_attention": ("attention",),
+    "attention_window": (0,),
+    "deterministic_attention": (False,),
+}
+FEWER: dict[Place, dict[str, tuple[Any, ...]]] = {
+    CTRANSLATE2: _IN_CTRANSLATE2,
+    CTRANSLATE2_FORMAT: _IN_CTRANSLATE2 | {"reverse_target": (False,)},  # whose outputs nobody turns round
+    LITERT: {"reverse_target": (False,), "deterministic_attention": (False,)},
+    ENSEMBLE: {"deterministic_attention": (False,)},
+}
+SIZES = (  # all of whose values are held
     *("num_encoder_layers", "num_decoder_layers", "hidden_size", "filter_size", "num_heads"),
-    *("attention_key_channels", "attention_value_channels"),
+    *("attention_key_channels", "attention_value_channels", "attention_window"),
 )
 
 
 def check_held(hparams: HParams, holder: Place) -> None:
     """Checks that an engine or a format can hold a model.
+
+    A hyperparameter that is listed nowhere must have its default, which is that of models that were trained
+    before there was such a hyperparameter.
 
     Args:
         hparams: of the model.
@@ -255,10 +264,11 @@ def check_held(hparams: HParams, holder: Place) -> None:
         T2TError: it cannot; names the hyperparameter.
     """
     for hparam in fields(hparams):
+        if not hparam.metadata["about"].model:
+            continue
         name, value = hparam.name, getattr(hparams, hparam.name)
-        held = name not in NOT_HELD.get(holder, {}) or value != NOT_HELD[holder][name]
-        if holder in (CTRANSLATE2, CTRANSLATE2_FORMAT) and hparam.metadata["about"].model:
-            held &= name in SIZES or value in HELD_BY_CTRANSLATE2.get(name, (hparam.default,))
+        anything = (value,) if name in SIZES else (hparam.default,)
+        held = value in FEWER.get(holder, {}).get(name, HELD.get(name, anything))
         if not held:
             raise T2TError(
                 f"{holder.name} does not support {name}={value}, which this model has: {holder.remedy}"
