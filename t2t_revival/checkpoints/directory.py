@@ -10,6 +10,7 @@ import dataclasses
 import itertools
 import re
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -173,10 +174,11 @@ def by_path(variables: Iterable[Any]) -> dict[str, Any]:
 
 def _moments(optimizer: Any) -> dict[str, Any]:
     """Returns moments by their names: their paths, numbered where an optimizer gives several the same."""
-    named: dict[str, Any] = {}
+    named, numbers = {}, Counter[str]()
     for moment in optimizer.moments:
-        number = sum(name.partition("#")[0] == moment.path for name in named)
+        number = numbers[moment.path]
         named[f"{moment.path}#{number}" if number else moment.path] = moment
+        numbers[moment.path] += 1
     return named
 
 

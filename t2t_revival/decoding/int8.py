@@ -18,7 +18,7 @@ from t2t_revival.decoding.options import FLOAT32
 from t2t_revival.decoding.tf_workarounds import cast_weights
 from t2t_revival.errors import T2TError
 from t2t_revival.model import Transformer
-from t2t_revival.model.products import Matrix, replace_matrices
+from t2t_revival.model.products import READ_HERE, Matrix, replace_matrices
 
 MAX_INT8 = 127  # the range is symmetric
 # Of weights that are multiplied: CPUs without VNNI add pairs of products in 16 bits, 2 * 255 * 63 at most.
@@ -177,8 +177,7 @@ class Int8Weights:
 
 
 def _is_matrix(weight: Any) -> bool:
-    """Returns whether a weight is read by `products` alone."""
-    return weight.trainable and len(weight.shape) == 2 and not weight.name.startswith("relative_")
+    return weight.trainable and weight.name in READ_HERE
 
 
 def quantize_int8(matrix: np.ndarray, axis: int, largest: int = MAX_INT8) -> tuple[np.ndarray, np.ndarray]:

@@ -41,13 +41,17 @@ def scaled_dot_product_attention(
     Returns:
         [batch, heads, query, value], and the attention weights before dropout, [batch, heads, query, memory].
     """
-    query = query * (query.shape[-1] ** -0.5)
-    scores = ops.einsum("bhqd,bhmd->bhqm", query, key)  # [batch, heads, query, memory]
-    if bias is not None:
-        scores = scores + ops.cast(bias, scores.dtype)
-    weights = ops.softmax(scores, axis=-1)
+    weights = attention_weights(query * (query.shape[-1] ** -0.5), key, bias)
     dropped = weights if dropout is None else dropout(weights, training=training)
     return ops.matmul(dropped, value), weights
+
+
+def attention_weights(query: Any, key: Any, bias: Any = None) -> Any:
+    """softmax(Q K^T + bias), [batch, heads, query, memory], of scaled queries; shapes as in equation (1)."""
+    scores = ops.einsum("bhqd,bhmd->bhqm", query, key)
+    if bias is not None:
+        scores = scores + ops.cast(bias, scores.dtype)
+    return ops.softmax(scores, axis=-1)
 
 
 @keras.saving.register_keras_serializable("t2t_revival")

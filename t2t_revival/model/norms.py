@@ -40,18 +40,12 @@ def normalize(x: Any, gamma: Any, beta: Any, epsilon: Any) -> Any:
     return normal * gamma + beta, gradient
 
 
-@keras.saving.register_keras_serializable("t2t_revival")
-class LayerNorm(Layer):
-    """Layer normalisation over the channels, with scale and bias, in float32 under every precision.
+class Norm(Layer):
+    """A normalisation over the channels, with a scale, in float32 under every precision.
 
     Args:
         hidden_size: d_model, channels.
-        epsilon: added to the variance.
-
-    Example:
-        output = LayerNorm(hidden_size=512)(x)    # [..., 512] -> the same shape
-
-    Reference: Ba et al., 2016, "Layer Normalization"; T2T's `layer_norm`.
+        epsilon: added to the variance, or to the mean of squares.
     """
 
     def __init__(self, hidden_size: int, epsilon: float = 1e-6, **kwargs: Any) -> None:
@@ -60,9 +54,28 @@ class LayerNorm(Layer):
         self.epsilon = epsilon
 
     def build(self, input_shape: Any = None) -> None:
-        exact = {"shape": (self.hidden_size,), "dtype": "float32", "autocast": False}
-        self.gamma = self.add_weight(name="gamma", initializer="ones", **exact)
-        self.beta = self.add_weight(name="beta", initializer="zeros", **exact)
+        self.gamma = self._vector("gamma", "ones")
+
+    def _vector(self, name: str, initializer: str) -> Any:
+        shape = (self.hidden_size,)
+        return self.add_weight(
+            name=name, shape=shape, initializer=initializer, dtype="float32", autocast=False
+        )
+
+
+@keras.saving.register_keras_serializable("t2t_revival")
+class LayerNorm(Norm):
+    """Layer normalisation, with scale and bias; see `Norm`.
+
+    Example:
+        output = LayerNorm(hidden_size=512)(x)    # [..., 512] -> the same shape
+
+    Reference: Ba et al., 2016, "Layer Normalization"; T2T's `layer_norm`.
+    """
+
+    def build(self, input_shape: Any = None) -> None:
+        super().build()
+        self.beta = self._vector("beta", "zeros")
 
     def call(self, x: Any) -> Any:
         """[..., hidden] -> the same shape and type."""
@@ -74,27 +87,14 @@ class LayerNorm(Layer):
 
 
 @keras.saving.register_keras_serializable("t2t_revival")
-class RMSNorm(Layer):
-    """x / sqrt(mean(x^2) + epsilon) * gamma over the channels, in float32 under every precision.
-
-    Args:
-        hidden_size: d_model, channels.
-        epsilon: added to the mean of squares.
+class RMSNorm(Norm):
+    """x / sqrt(mean(x^2) + epsilon) * gamma; see `Norm`.
 
     Example:
         output = RMSNorm(hidden_size=512)(x)    # [..., 512] -> the same shape
 
     Reference: Zhang and Sennrich, 2019, "Root Mean Square Layer Normalization", equation (4).
     """
-
-    def __init__(self, hidden_size: int, epsilon: float = 1e-6, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.hidden_size = hidden_size
-        self.epsilon = epsilon
-
-    def build(self, input_shape: Any = None) -> None:
-        exact = {"shape": (self.hidden_size,), "dtype": "float32", "autocast": False}
-        self.gamma = self.add_weight(name="gamma", initializer="ones", **exact)
 
     def call(self, x: Any) -> Any:
         """[..., hidden] -> the same shape and type."""

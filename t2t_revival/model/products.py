@@ -9,6 +9,9 @@ from typing import Any
 
 from keras import ops
 
+PROJECTIONS = ("query_key_value", "query", "key_value", "output", "kernel_1", "kernel_2")  # names of weights
+READ_HERE = (*PROJECTIONS, "kernel", "embeddings")  # of all matrices that the functions below alone read
+
 
 class Matrix(ABC):
     """Another form of a matrix of weights."""

@@ -9,8 +9,8 @@ from t2t_revival.model.extensions.positions import RelativeAttention, RotaryAtte
 from t2t_revival.model.extensions.restricted_attention import RestrictedSelfAttention
 from t2t_revival.model.extensions.ssru import SSRU
 from t2t_revival.model.feed_forward import ACTIVATIONS, GATES, FeedForward, GatedFeedForward
-from t2t_revival.model.layer import ConfiguredLayer, Layer, LayerConfig
-from t2t_revival.model.norms import LayerNorm, RMSNorm
+from t2t_revival.model.layer import ConfiguredLayer, LayerConfig
+from t2t_revival.model.norms import LayerNorm, Norm, RMSNorm
 
 POSITIONS_IN_ATTENTION: dict[str, type[MultiHeadAttention]] = {  # `pos`; see `embedding` for the others
     "relative": RelativeAttention,
@@ -20,7 +20,7 @@ FEED_FORWARDS: dict[str, type[ConfiguredLayer]] = {  # `ffn_activation`
     **dict.fromkeys(ACTIVATIONS, FeedForward),
     **dict.fromkeys(GATES, GatedFeedForward),
 }
-NORMS: dict[str, Any] = {"layer": LayerNorm, "rms": RMSNorm}  # `norm_type`
+NORMS: dict[str, type[Norm]] = {"layer": LayerNorm, "rms": RMSNorm}  # `norm_type`
 
 
 def make_self_attention(config: LayerConfig, causal: bool, dtype: Any) -> ConfiguredLayer:
@@ -38,6 +38,6 @@ def make_feed_forward(config: LayerConfig, dtype: Any) -> ConfiguredLayer:
     return FEED_FORWARDS[config.ffn_activation](config, dtype=dtype, name="feed_forward")
 
 
-def make_norm(config: LayerConfig, dtype: Any, name: str) -> Layer:
+def make_norm(config: LayerConfig, dtype: Any, name: str) -> Norm:
     """Returns a normalisation."""
     return NORMS[config.norm_type](config.hidden_size, config.norm_epsilon, dtype=dtype, name=name)

@@ -44,7 +44,7 @@ PARTS: dict[str, Names] = {
         "bias_2": ("conv2/bias",),
     },
 }
-RELATIVE = {
+RELATIVE_TABLES = {
     f"relative_{kind}": (
         f"multihead_attention/dot_product_attention_relative/relative_positions_{kind}/embeddings",
     )
@@ -226,7 +226,7 @@ def _variable_names(checkpoint: T2TCheckpoint, h: HParams, scopes: Sequence[str]
     for stack, layers in (("encoder", h.encoder_layers), ("decoder", h.decoder_layers)):
         for layer, (ours, theirs) in product(range(layers), SUBLAYERS[stack].items()):
             path, t2t_path = f"{stack}/layer_{layer}/{ours}", f"{BODY}/{stack}/layer_{layer}/{theirs}"
-            relative = RELATIVE if h.pos == "relative" and ours == "self_attention" else {}
+            relative = RELATIVE_TABLES if h.pos == "relative" and ours == "self_attention" else {}
             for weight, variables in (PARTS[ours] | relative).items():
                 names[f"{path}/{weight}"] = tuple(f"{t2t_path}/{name}" for name in variables)
             names |= _norm(f"{path}_residual/norm", f"{t2t_path}/{norm}")

@@ -20,13 +20,12 @@ from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.model import Transformer
 from t2t_revival.model.dropout import replica
-from t2t_revival.model.products import Matrix, replace_matrices
+from t2t_revival.model.products import PROJECTIONS, Matrix, replace_matrices
 from t2t_revival.training.loss import alignment_losses, linear_cross_entropy
 from t2t_revival.training.optimizer import make_optimizer
 from t2t_revival.utils.keras_config import check_usable
 
 PRECISIONS = ("float32", "mixed_bfloat16", "mixed_float16")
-ADAPTED = ("query_key_value", "query", "key_value", "output", "kernel_1", "kernel_2")
 
 
 class AdaptedMatrix(Matrix):
@@ -59,7 +58,7 @@ def add_adapters(model: Any, rank: int) -> list[tuple[Any, AdaptedMatrix]]:
 
     Returns each matrix with its adapter; none if `rank` is 0.
     """
-    weights = [weight for weight in model.weights if weight.name in ADAPTED] if rank else []
+    weights = [weight for weight in model.weights if weight.name in PROJECTIONS] if rank else []
     pairs = []
     for weight in weights:
         channels, outputs = weight.shape

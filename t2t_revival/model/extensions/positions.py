@@ -5,7 +5,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from t2t_revival.model.attention import MultiHeadAttention
+from t2t_revival.model.attention import MultiHeadAttention, attention_weights
 from t2t_revival.model.embedding import MAX_WAVELENGTH
 from t2t_revival.model.layer import LayerConfig
 
@@ -74,17 +74,10 @@ class RelativeAttention(MultiHeadAttention):
         self.max_distance = config.max_relative_position
 
     def build(self, input_shape: Any = None) -> None:
-        self.relative_keys, self.relative_values = (
-            self.add_weight(
-                name=name,
-                shape=(2 * self.max_distance + 1, channels // self.num_heads),
-                initializer="glorot_uniform",
-            )
-            for name, channels in (
-                ("relative_keys", self.key_channels),
-                ("relative_values", self.value_channels),
-            )
-        )
+        places, glorot = 2 * self.max_distance + 1, "glorot_uniform"
+        keys, values = ((places, size // self.num_heads) for size in self.sizes[1:])
+        self.relative_keys = self.add_weight(name="relative_keys", shape=keys, initializer=glorot)
+        self.relative_values = self.add_weight(name="relative_values", shape=values, initializer=glorot)
         super().build()
 
     def attend(
@@ -97,12 +90,11 @@ class RelativeAttention(MultiHeadAttention):
         is_at = ops.one_hot(places, 2 * self.max_distance + 1, dtype=query.dtype)
         keys, values = (ops.cast(table, query.dtype) for table in (self.relative_keys, self.relative_values))
         query = query * (query.shape[-1] ** -0.5)
-        scores = ops.einsum("bhqd,bhmd->bhqm", query, key)
         of_places = ops.matmul(query, ops.transpose(keys))  # [batch, heads, query, places]
-        scores = scores + spread(of_places, ops.transpose(is_at, (0, 1, 3, 2)))
+        relative_bias = spread(of_places, ops.transpose(is_at, (0, 1, 3, 2)))
         if bias is not None:
-            scores = scores + ops.cast(bias, scores.dtype)
-        weights = ops.softmax(scores, axis=-1)
+            relative_bias = relative_bias + ops.cast(bias, query.dtype)
+        weights = attention_weights(query, key, relative_bias)
         dropped = self.dropout(weights, training=training)
         heads = ops.matmul(dropped, value) + ops.matmul(spread(dropped, is_at), values)
         return heads, weights
