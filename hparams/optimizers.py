@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from t2t_revival.hparams.hparams import HParams
 
 ADAMS = ("beta_1", "beta_2", "epsilon")  # settings whose values are those of hparams
-OPTIMIZERS: dict[str, tuple[str, tuple[str, ...], dict[str, Any], str]] = {  # class, Adam's settings, others
+FROM_KERAS: dict[str, tuple[str, tuple[str, ...], dict[str, Any], str]] = {  # class, Adam's settings, others
     "adam": ("Adam", ADAMS, {}, "Adam (section 5.3; Kingma and Ba, 2015)."),
     "adamax": ("Adamax", ADAMS, {}, "Adam by the largest gradients (Kingma and Ba, 2015, section 7.1)."),
     "lamb": ("Lamb", ADAMS, {}, "Adam in proportion to weights, for large batches (You et al., 2020)."),
@@ -47,5 +47,5 @@ def register_of_keras(
     register_optimizer(make)
 
 
-for _name, _row in OPTIMIZERS.items():
+for _name, _row in FROM_KERAS.items():
     register_of_keras(_name, *_row)

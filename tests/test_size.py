@@ -20,8 +20,8 @@ from tests.test_import_direction import upward_imports
 
 LONGEST = "lines of the longest file"
 LIMITS = {
-    "lines of the package": 43_401,
-    "lines of the core": 33_056,  # all but addons/ and reproduction/
+    "lines of the package": 43_398,
+    "lines of the core": 33_053,  # all but addons/ and reproduction/
     "lines of code": 24_408,  # no docstring, blank, comment, import
     "lines of tests": 38_181,
     LONGEST: 500,

@@ -79,8 +79,7 @@ class GatedFeedForward(ConfiguredLayer):
         hidden, inner = self.config.hidden_size, self.config.filter_size
         both = SideBySide((inner, inner))
         self.kernel_1 = self.add_weight(name="kernel_1", shape=(hidden, 2 * inner), initializer=both)
-        shape = inner, hidden
-        self.kernel_2 = self.add_weight(name="kernel_2", shape=shape, initializer="glorot_uniform")
+        self.kernel_2 = self.add_weight(name="kernel_2", shape=(inner, hidden), initializer="glorot_uniform")
         super().build()
 
     def call(self, x: Any, training: bool = False) -> Any:

@@ -27,9 +27,8 @@ def make_self_attention(config: LayerConfig, causal: bool, dtype: Any) -> Config
     """Returns the self-attention of a layer, or what stands in its place."""
     if causal and config.decoder_self_attention == "ssru":
         return SSRU(config, dtype=dtype, name="self_attention")
-    kind = POSITIONS_IN_ATTENTION.get(config.pos, MultiHeadAttention)
-    if config.attention_window:
-        kind = RestrictedSelfAttention
+    of_positions = POSITIONS_IN_ATTENTION.get(config.pos, MultiHeadAttention)
+    kind = RestrictedSelfAttention if config.attention_window else of_positions
     return kind(config, causal=causal, dtype=dtype, name="self_attention")
 
 

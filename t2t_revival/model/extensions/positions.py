@@ -84,7 +84,8 @@ class RelativeAttention(MultiHeadAttention):
         self, query: Any, key: Any, value: Any, bias: Any, at: Any = None, training: bool = False
     ) -> tuple[Any, Any]:
         """Attention of all heads; see `MultiHeadAttention.attend`."""
-        distances = between_positions(ops.shape(query)[2]) if at is None else at.distances
+        positions = ops.arange(ops.shape(query)[2])
+        distances = positions[None, None, :] - positions[None, :, None] if at is None else at.distances
         places = ops.clip(distances, -self.max_distance, self.max_distance) + self.max_distance
         # [1 or batch, query, memory, places]
         is_at = ops.one_hot(places, 2 * self.max_distance + 1, dtype=query.dtype)
@@ -100,21 +101,10 @@ class RelativeAttention(MultiHeadAttention):
         return heads, weights
 
 
-def between_positions(length: Any) -> Any:
-    """Returns the distance of each position (axis 2) from each (axis 1), int [1, length, length]."""
-    positions = ops.arange(length)
-    return positions[None, None, :] - positions[None, :, None]
-
-
 def spread(x: Any, matrices: Any) -> Any:
-    """Multiplies, for each query, rows of all heads by a matrix of 0 and 1.
+    """[batch, heads, query, from] by a matrix for each query, [1 or batch, query, from, to].
 
-    Args:
-        x: [batch, heads, query, from].
-        matrices: [1 or batch, query, from, to].
-
-    Returns:
-        [batch, heads, query, to].
+    Returns [batch, heads, query, to].
     """
     rows = ops.transpose(x, (0, 2, 1, 3))  # [batch, query, heads, from]
     return ops.transpose(ops.matmul(rows, matrices), (0, 2, 1, 3))
