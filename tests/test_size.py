@@ -23,7 +23,7 @@ LIMITS = {
     "lines of the package": 43_398,
     "lines of the core": 33_053,  # all but addons/ and reproduction/
     "lines of code": 24_408,  # no docstring, blank, comment, import
-    "lines of tests": 38_181,
+    "lines of tests": 38_171,
     LONGEST: 500,
     "files": 276,
     "private functions called once": 448,

@@ -24,7 +24,7 @@ from t2t_revival.model.extensions.restricted_attention import RestrictedSelfAtte
 from t2t_revival.reproduction.operation_counts import count
 from t2t_revival.reproduction.training_flops import device_name
 from t2t_revival.visualization import png_figure
-from t2t_revival.visualization.result_table import ResultTable
+from t2t_revival.visualization.result_table import Cell, ResultTable
 
 FILE_NAME, FIGURE_FILE = "layer_costs.csv", "layer_costs.png"
 HEAD = 64  # channels of a head, as in the paper's base and big models
@@ -149,7 +149,7 @@ def make_table(
         folder.mkdir(parents=True, exist_ok=True)
         CsvTable(folder / FILE_NAME).write(map(dataclasses.asdict, timings.values()))
     on_message("computing path lengths")
-    rows = []
+    rows: list[list[Cell]] = []
     for layer_type in LAYER_TYPES:
         lengths, channels = (
             [timings[layer_type.name, s] for s in sizes] for sizes in (by_length, by_channels)

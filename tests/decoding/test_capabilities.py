@@ -13,7 +13,6 @@ from t2t_revival.addons.litert import write_litert
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.decoding import capabilities
 from t2t_revival.decoding.capabilities import (
-    CTRANSLATE2,
     EXCLUDE,
     FEWER,
     HELD,
@@ -132,16 +131,6 @@ def test_each_hyperparameter_of_a_model_is_listed_once():
     assert sorted([*HELD, *SIZES]) == sorted(of_models)
     for values in (HELD, *FEWER.values()):
         assert all(set(values[name]) <= set(hparams.ABOUT[name].choices or values[name]) for name in values)
-
-
-@pytest.mark.parametrize(
-    "changes",
-    [{"decoder_self_attention": "ssru"}, {"attention_window": 3}, {"deterministic_attention": True}],
-)
-def test_what_ctranslate2_does_not_hold_is_refused(changes):
-    ((name, value),) = changes.items()
-    with pytest.raises(T2TError, match=f"^CTranslate2 does not support {name}={value}, which this model has"):
-        check_held(TINY.replace(**changes), CTRANSLATE2)
 
 
 @pytest.mark.parametrize("holder", HOLDERS, ids=lambda holder: holder.name)
