@@ -1,32 +1,18 @@
-"""All measurements on one GPU, in calls of some minutes each that go on where the last one stopped.
+"""Speed of the training step of `base` and `big` on a GPU, beside a plain PyTorch model's.
 
-    python benchmarks/gpu_train.py --out=DIR --minutes=9.5 --data_dir=DATA
-    python benchmarks/gpu_train.py --out=DIR --show
+    python benchmarks/gpu_train.py [--out=gpu.json]
 
-From a bare checkout; TensorFlow is not needed. Keras's backend is JAX. In this order:
+From a bare checkout, on a machine with JAX, Keras and what of PyTorch and TensorFlow is to be measured.
+Most of a call's time is compilation.
 
-1. `ceiling`: the speed of a large product of bfloat16 matrices.
-2. `speed`: the training step of `base` and `big` on random ids, by size of batch: twice as large each time,
-   until memory is full or nothing is gained. That of the trainer under JAX, with its Adam and bfloat16, and
-   that of a plain PyTorch model (`nn.Transformer`, shared embedding and softmax, autocast, fused Adam), with
-   and without `torch.compile`.
-3. `compare`: the same steps in turns on one device, each with its best batch that memory has room for, in
-   rounds of about two seconds each.
-4. `train`: `t2t-trainer` in the time that is left, with data that was generated before. The next call
-   resumes it.
-5. `score`: BLEU of the newest checkpoint, with --dev_source and --dev_reference.
+The step is the trainer's, in bfloat16, with its Adam, on full sentences of random ids. PyTorch's is
+`nn.Transformer` with a shared embedding and softmax, autocast and fused Adam, with and without
+`torch.compile`. All are on the device at once, each in a process of its own, and take turns in windows of
+some seconds.
 
-Each figure is a line of DIR/figures.jsonl as soon as it is known. Pieces that are there are skipped, also
-those that failed, but with --retry. Every model runs in its own process.
-
-Figures are medians over rounds, with extremes. Tokens are target tokens without padding. Model FLOP/s count
-matrix products (`training_flops`); their share is relative to the product of matrices. Memory is the peak of
-what is in use.
-
-Implementations that a GPU may prefer are further contestants, such as ours:random=rbg or
-ours:norm=derived+attention=cudnn (`gpu/variations.py`); `tensorflow` is this project's step under TensorFlow.
-`XLA_FLAGS` is passed on. For comparison: one A100, `big` in mixed precision, 82,059 tokens/s (NVIDIA
-DeepLearningExamples); an H200's product of bfloat16 matrices is near 790 TFLOP/s.
+Tokens are target tokens; figures are medians over windows, with extremes. FLOP/s are those of the model's
+matrix products, by formula, and their share is that of the product of two large bfloat16 matrices under JAX.
+Memory is the peak of what the process has in use.
 """
 
 from __future__ import annotations
@@ -38,244 +24,260 @@ import os
 import platform
 import subprocess
 import sys
+import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from functools import partial
 from importlib import metadata
 from pathlib import Path
-from typing import Any, NoReturn
+from statistics import median
+from threading import Timer
+from typing import Any
 
-from gpu.checkout import ROOT, make_importable
-from gpu.record import Clock, Record, TimeIsUp, say
+import numpy as np
 
-BENCHMARKS = ROOT / "benchmarks"
-PIECES = ("ceiling", "speed", "compare", "train", "score")
-LENGTHS = ("constant", "mixed")
-VERSIONS = ("jax", "keras", "torch", "tensorflow", "numpy")
-LEAST = 20.0  # seconds, with fewer no piece begins
-CHOICES = {  # of gpu/variations.py, which imports Keras
-    "attention": ("xla", "cudnn"),
-    "random": ("bits", "rbg"),
-    "loss": ("logits",),
-    "norm": ("derived",),
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))  # a checkout that is not installed
+
+from peers.batches import FIRST_TOKEN, Batch, write_batches  # noqa: E402
+from peers.hparams_of import settings_of  # noqa: E402
+from peers.processes import ContestantError, Entry, Process, training_command  # noqa: E402
+
+from t2t_revival import T2TError, registry  # noqa: E402
+from t2t_revival.reproduction.training_flops import training_flops  # noqa: E402
+
+CONTESTANTS = {
+    "jax": Entry("jax_engine.py", "", "jax", "bfloat16"),
+    "tensorflow": Entry("ours.py", "", "tensorflow", "bfloat16"),
+    "torch": Entry("torch_transformer.py", "", "torch", "bfloat16"),
+    "torch-compiled": Entry("torch_transformer.py", "", "torch", "bfloat16"),
 }
-TINY: dict[str, Any] = {
-    "sizes": "tiny",
-    "hparams": "num_hidden_layers=1,hidden_size=16,filter_size=32,num_heads=2,attention_dropout=0",
-    "vocab": 50,
-    "length": 16,
-    "tokens": 64,
-    "most_tokens": 128,
-    "matmul_size": 64,
-    "most_steps": 2,
-    "rounds": 2,
-    "torch_compiler": "aot_eager",
-    "hparams_set": "tiny",
-    "trainer_hparams": "num_hidden_layers=1,hidden_size=16,filter_size=32,num_heads=2,max_length=32,"
-    "min_length_bucket=32",
-}
+BATCHES = 4
+SETTLING = 2  # times a window's seconds are kept for it
+PRODUCTS = 20
+WINDOW, TINY_WINDOW = 2.0, 0.1  # seconds
+TINY = "num_hidden_layers=1,hidden_size=16,filter_size=32,num_heads=2"
+GIB, TERA = 2**30, 1e12
+say = partial(print, file=sys.stderr, flush=True)
+HEADS = ("model", "step", "target tokens/s", "TFLOP/s", "of the product", "peak GiB", "s to compile")
 
 
-def set_environment() -> None:
-    """Sets what the processes of contestants and commands read, where it is not set."""
-    for name, value in {
-        "KERAS_BACKEND": "jax",
-        "TF_CPP_MIN_LOG_LEVEL": "2",
-        "XLA_PYTHON_CLIENT_PREALLOCATE": "false",  # others have to have room beside it
-        "XLA_PYTHON_CLIENT_MEM_FRACTION": "0.92",
-    }.items():
-        os.environ.setdefault(name, value)
-    paths = [str(BENCHMARKS), str(ROOT), os.environ.get("PYTHONPATH", "")]
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, paths))
+@dataclass
+class Measured:
+    """One contestant's training of one model; `failed` says why there are no speeds."""
+
+    size: str
+    contestant: str
+    tokens: int
+    name: str = ""
+    parameters: int = 0
+    compiling_seconds: float = 0.0
+    steps: int = 1
+    flops_of_token: float = 0.0
+    speeds: list[float] = field(default_factory=list)  # target tokens/s
+    loss: float = 0.0
+    peak_memory: int | None = None
+    failed: str = ""
+
+    def row(self, ceiling: float) -> list[str]:
+        """Returns the cells of the table."""
+        if not self.speeds:
+            return [self.size, self.contestant, self.failed, "", "", "", ""]
+        flops = median(self.speeds) * self.flops_of_token
+        memory = "" if self.peak_memory is None else f"{self.peak_memory / GIB:.1f}"
+        figures = [spread(self.speeds), f"{flops / TERA:,.1f}", f"{flops / ceiling:.1%}"]
+        return [self.size, self.contestant, *figures, memory, f"{self.compiling_seconds:.0f}"]
 
 
-def set_caches(out: Path) -> None:
-    """Keeps what compilers make in the folder, so that the next call, or process, need not make it again."""
-    for name, folder in {"JAX_COMPILATION_CACHE_DIR": "jax", "TORCHINDUCTOR_CACHE_DIR": "torch"}.items():
-        os.environ.setdefault(name, str((out / "cache" / folder).absolute()))
+def product_speeds(size: int, rounds: int) -> list[float]:
+    """Returns the FLOP/s of products of random [size, size] matrices."""
+    import jax
+
+    keys = jax.random.split(jax.random.key(1))
+    left, right = (jax.random.normal(key, (size, size), "bfloat16") for key in keys)
+    multiply = jax.jit(jax.numpy.matmul)
+    speeds = []
+    for _ in range(1 + rounds):  # the first compiles, and finds the clock slow
+        began = time.perf_counter()
+        jax.block_until_ready([multiply(left, right) for _ in range(PRODUCTS)])
+        speeds.append(PRODUCTS * 2 * size**3 / (time.perf_counter() - began))
+    return speeds[1:]
 
 
-def ceiling(args: argparse.Namespace, record: Record, clock: Clock) -> None:
-    """Measures the product of matrices.
-
-    Raises:
-        T2TError: there is no GPU, or JAX does not work.
-    """
-    from t2t_revival import T2TError
-
-    command = [sys.executable, str(BENCHMARKS / "gpu" / "ceiling.py"), str(args.matmul_size)]
-    with clock.limit(args.piece_seconds):
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise T2TError(f"JAX: {(done.stderr.strip() or 'no output').splitlines()[-1]}")
-    found = json.loads(done.stdout)
-    if found["device"] == "CPU" and not args.tiny:
-        raise T2TError(f"{found['name']} sees no GPU; --tiny tries the script on a CPU")
-    line = record.add("ceiling", **found)
-    say(f"{line['device']}, {line['name']}: product of matrices {line['flops'] / 1e12:,.1f} TFLOP/s")
+def random_batches(tokens: int, length: int, vocab: int) -> list[Batch]:
+    """Returns batches of `tokens` target tokens at most, of full sentences: no padding, one shape."""
+    random = np.random.default_rng(1)
+    shape = (BATCHES, 2, tokens // length, length)
+    ids = random.integers(FIRST_TOKEN, vocab, shape).astype(np.int32)
+    ids[..., -1] = 1
+    return [Batch(*sides) for sides in ids]
 
 
-def run_pieces(args: argparse.Namespace, record: Record, clock: Clock) -> None:
-    """Measures what is not in the record yet, until the time is up."""
-    from gpu import speeds, training
-
-    steps: list[Callable[[], object]] = []
-    if "ceiling" in args.pieces and not record.find("ceiling"):
-        steps.append(lambda: ceiling(args, record, clock))
-    for size in args.sizes:
-        model = speeds.Measurement(args, record, clock, size)
-        if "speed" in args.pieces:
-            steps += [lambda model=model, name=name: model.search(name) for name in args.contestants]
-        if "compare" in args.pieces:
-            steps.append(lambda model=model: model.compare(args.contestants))
-    if args.data_dir and "train" in args.pieces:
-        steps.append(lambda: training.train(args, record, clock))
-    if args.data_dir and args.dev_source and "score" in args.pieces:
-        steps.append(lambda: training.score(args, record, clock))
-    for number, step in enumerate(steps):
-        if clock.left < LEAST:
-            raise TimeIsUp(f"{len(steps) - number} of {len(steps)} pieces are left for the next call")
-        step()
+@contextmanager
+def at_most(seconds: float, process: Process) -> Iterator[None]:
+    """Kills the process, whose answer then is an error, after some seconds."""
+    timer = Timer(max(0.0, seconds), process.stop)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
-class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one line."""
+def measure(args: argparse.Namespace, size: str, tokens: int, folder: Path, end: float) -> list[Measured]:
+    """Returns the figures of all contestants that train one model on batches of `tokens`, in turns."""
+    hparams = registry.hparams(size).override(TINY if args.tiny else "")
+    window = TINY_WINDOW if args.tiny else WINDOW
+    end_of_compiling = end - SETTLING * len(args.contestants) * args.rounds * window
+    batches = random_batches(tokens, args.length, args.vocab)
+    write_batches(folder / "batches.npz", batches, [])
+    lengths = [args.length] * len(batches[0].targets)
+    flops_of_token = training_flops(hparams, args.vocab, lengths, lengths) / batches[0].target_tokens
+    results, running = [], []
+    with ExitStack() as stack:
+        for contestant in args.contestants:
+            found = Measured(size, contestant, batches[0].target_tokens, flops_of_token=flops_of_token)
+            results.append(found)
+            settings = {
+                **settings_of(hparams),
+                "vocab_size": args.vocab,
+                "max_length": args.length,
+                "seed": 1,
+            }
+            if contestant == "torch-compiled":
+                settings["compiler"] = "aot_eager" if args.tiny else "inductor"
+            entry, backend = CONTESTANTS[contestant], "tensorflow" if contestant == "tensorflow" else "jax"
+            command = training_command(entry, sys.executable, settings, folder / "batches.npz")
+            try:
+                process = Process(["env", f"KERAS_BACKEND={backend}", *command], folder / f"{contestant}.log")
+                stack.callback(process.stop)
+                with at_most(end_of_compiling - time.monotonic(), process):
+                    warm_up(process, found, window)
+            except ContestantError as error:
+                found.failed = reason(error)
+                say(f"{size} {contestant}: {found.failed}")
+                continue
+            say(f"{size} {contestant}: compiled in {found.compiling_seconds:.0f} s")
+            running.append((process, found))
+        for _ in range(args.rounds):
+            for process, found in running:
+                take_turn(process, found, end)
+            running = running[1:] + running[:1]
+    return results
 
-    def error(self, message: str) -> NoReturn:
-        self.exit(2, f"error: {message}; --help lists the flags\n")
+
+def warm_up(process: Process, found: Measured, window_seconds: float) -> None:
+    """Compiles, and decides how many steps a window has."""
+    first, second = process.ask("go 1"), process.ask("go 3")
+    a_step = second["seconds"] / 3
+    found.steps = max(1, round(window_seconds / a_step))
+    found.compiling_seconds = first["seconds"] - a_step
+    found.name, found.parameters = process.description["name"], process.description["parameters"]
 
 
-def parse_flags(argv: list[str] | None = None) -> argparse.Namespace:
+def take_turn(process: Process, found: Measured, end: float) -> None:
+    """Adds the speed of one window; one that does not end in time is a failure."""
+    if found.failed:
+        return
+    try:
+        with at_most(end - time.monotonic(), process):
+            process.ask("go 2")
+            window = process.ask(f"go {found.steps}")
+    except ContestantError as error:
+        found.failed = reason(error)
+        return
+    found.speeds.append(window["target_tokens"] / window["seconds"])
+    found.loss, found.peak_memory = window["training_loss"], window["peak_memory"]
+
+
+def reason(error: ContestantError) -> str:
+    """Returns the last line of what a contestant printed."""
+    return (
+        str(error).splitlines()[-1].replace("ended with status -9; last output:", "no answer in time")[:200]
+    )
+
+
+def spread(values: list[float]) -> str:
+    """Returns the median and the extremes."""
+    return f"{median(values):,.0f} ({min(values):,.0f}-{max(values):,.0f})"
+
+
+def machine() -> dict[str, Any]:
+    """Returns what the figures were measured with."""
+    libraries = ("jax", "keras", "torch", "tensorflow", "numpy")
+    git = ["git", "-C", ROOT, "rev-parse", "HEAD"]
+    return {
+        "command": sys.argv,
+        "commit": subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip(),
+        "date": time.strftime("%Y-%m-%d %H:%M"),
+        "python": platform.python_version(),
+        **{name: metadata.version(name) for name in libraries if importlib.util.find_spec(name)},
+    }
+
+
+def parse_flags(argv: list[str] | None) -> argparse.Namespace:
     """Parses the flags."""
-    parser = Parser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter, allow_abbrev=False
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     add = parser.add_argument
-    add("--out", type=Path, required=True, help="folder of figures, caches and the training")
-    add("--minutes", type=float, default=9.5, help="of this call")
-    add("--show", action="store_true", help="print the figures so far, and measure nothing")
-    add("--pieces", default=",".join(PIECES), help="by comma")
-    add("--retry", action="store_true", help="measure again what has failed")
-    add("--tiny", action="store_true", help="a small model, also on a CPU, to try the script")
-    add("--sizes", default="big,base", help="hparams sets, by comma")
-    add("--hparams", default="", help='overrides, such as "attention_dropout=0.1"')
-    add("--contestants", default="ours,torch,torch-compiled", help="by comma")
-    add("--lengths", choices=LENGTHS, default=LENGTHS[0], help="full sentences, or lengths as in a corpus")
-    add("--length", type=int, default=64, help="tokens of a sentence; of the longest with --lengths=mixed")
+    add("--out", type=Path, help="file of JSON")
+    add("--minutes", type=float, default=8.0, help="after which what is not measured counts as failed")
+    add("--sizes", default="base,big", help="hparams sets, by comma")
+    add("--contestants", default=",".join(CONTESTANTS), help="by comma; those not installed are left out")
+    add("--tokens", default="25000", help="target tokens of a batch, as the paper's; several by comma")
+    add("--length", type=int, default=64, help="tokens of a sentence")
     add("--vocab", type=int, default=37_000, help="tokens of the vocabulary")
-    add("--tokens", type=int, default=12_500, help="target positions of the first batch")
-    add("--most_tokens", type=int, default=200_000, help="of the largest")
-    add("--window_seconds", type=float, default=2.0, help="of a round")
-    add("--most_steps", type=int, default=100, help="of a round")
-    add("--rounds", type=int, default=5)
-    add("--piece_seconds", type=float, default=180.0, help="after which a piece has failed")
-    add("--matmul_size", type=int, default=8192, help="rows and columns of the matrices")
-    add("--torch_compiler", default="inductor", help="backend of torch.compile")
-    add("--problem", default="translate_ende", help="of the training")
-    add("--hparams_set", default="base", help="of the training")
-    add("--data_dir", type=Path, help="data of the training, made by t2t-datagen; without it none begins")
-    add("--trainer_hparams", default="", help="overrides of its hparams, when it begins")
-    add("--dev_source", type=Path, help="text that the newest checkpoint translates")
-    add("--dev_reference", type=Path, help="its translation")
-    add("--decode_seconds", type=float, default=75.0, help="kept for that")
-    add("trainer_flags", nargs="*", metavar="-- FLAGS", help="further flags of t2t-trainer")
-    if "--tiny" in (sys.argv[1:] if argv is None else argv):
-        parser.set_defaults(**TINY)
+    add("--rounds", type=int, default=5, help="windows of each contestant")
+    add("--tiny", action="store_true", help="try the script with a tiny model, also without a GPU")
+    if "--tiny" in (argv or sys.argv):
+        parser.set_defaults(sizes="base", vocab=50, length=8, tokens="64")
     args = parser.parse_args(argv)
-    for name in ("sizes", "contestants", "pieces"):
-        setattr(args, name, getattr(args, name).split(","))
-    if problem := fault(args):
-        parser.error(problem)
+    args.tokens = [int(tokens) for tokens in args.tokens.split(",")]
+    args.contestants = args.contestants.split(",")
+    if unknown := set(args.contestants) - set(CONTESTANTS):
+        parser.error(f"--contestants: no contestant {min(unknown)}; known: {', '.join(CONTESTANTS)}")
+    if min(args.tokens) < args.length:
+        parser.error(f"--tokens={min(args.tokens)} is less than a sentence of --length={args.length}")
     return args
 
 
-def fault(args: argparse.Namespace) -> str | None:
-    """Returns what is wrong with the flags, or `None`."""
-    positive = ("minutes", "rounds", "tokens", "window_seconds", "most_steps", "piece_seconds", "length")
-    for name in positive:
-        if not getattr(args, name) > 0:
-            return f"--{name} must be above 0"
-    from t2t_revival import T2TError, registry
-
-    try:
-        for size in args.sizes:
-            registry.hparams(size).override(args.hparams)
-    except T2TError as error:
-        return str(error)
-    for piece in args.pieces:
-        if piece not in PIECES:
-            return f"--pieces: no piece {piece!r}; known: {', '.join(PIECES)}"
-    if args.tokens < args.length:
-        return f"--tokens={args.tokens} is less than a sentence of --length={args.length}"
-    if bool(args.dev_source) != bool(args.dev_reference):
-        return "--dev_source and --dev_reference need each other"
-    for name in ("data_dir", "dev_source", "dev_reference"):
-        path = getattr(args, name)
-        if path and not path.exists():
-            return f"--{name}={path} does not exist"
-    return next(filter(None, map(contestant_fault, args.contestants)), None)
-
-
-def contestant_fault(contestant: str) -> str | None:
-    """Returns what is wrong with a contestant's name, or `None`."""
-    known = ("ours", "torch", "torch-compiled", "tensorflow")
-    name, colon, changes = contestant.partition(":")
-    if name not in known or (colon and name != "ours"):
-        return f"--contestants: no contestant {contestant!r}; known: {', '.join(known)}, ours:NAME=VALUE"
-    for change in changes.split("+") if colon else ():
-        key, _, value = change.partition("=")
-        if value not in CHOICES.get(key, ()):
-            all_known = ", ".join(f"{key}={value}" for key, values in CHOICES.items() for value in values)
-            return f"--contestants={contestant}: no variation {change!r}; known: {all_known}"
-    return None
-
-
-def available(contestants: list[str]) -> list[str]:
-    """Returns those whose library is installed."""
-    from gpu.speeds import CONTESTANTS
-
-    found = []
-    for contestant in contestants:
-        module = CONTESTANTS[contestant.partition(":")[0]].module
-        if importlib.util.find_spec(module):
-            found.append(contestant)
-        else:
-            say(f"{contestant}: dropped: {module} is not installed")
-    return found
-
-
 def main(argv: list[str] | None = None) -> int:
-    """Entry point; returns 1 after an error."""
-    make_importable()
+    """Entry point."""
     args = parse_flags(argv)
-    clock = Clock(60 * args.minutes)
-    from gpu.report import report
-
-    from t2t_revival import T2TError
-
-    set_environment()
-    set_caches(args.out)
+    end = time.monotonic() + 60 * args.minutes
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # the others need room beside it
+    os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
+    args.contestants = [
+        name for name in args.contestants if importlib.util.find_spec(CONTESTANTS[name].module)
+    ]
     try:
-        args.out.mkdir(parents=True, exist_ok=True)
-        common = {"versions": versions(), "at": time.strftime("%Y-%m-%d %H:%M"), "call": sys.argv[1:]}
-        record = Record(args.out / "figures.jsonl", **common)
-        if args.retry:
-            record.forget_failures()
-        if not args.show:
-            args.contestants = available(args.contestants)
-            run_pieces(args, record, clock)
-    except TimeIsUp as up:
-        say(str(up) or "time is up: the same command goes on from here")
-    except (T2TError, OSError) as error:
+        import jax
+
+        device = jax.local_devices()[0]
+        if device.platform != "gpu" and not args.tiny:
+            raise T2TError("JAX sees no GPU; --tiny tries the script without one")
+        speeds = product_speeds(64 if args.tiny else 8192, args.rounds)
+        say(f"{device.device_kind}: product of matrices {spread([speed / TERA for speed in speeds])} TFLOP/s")
+        results = []
+        with tempfile.TemporaryDirectory() as folder:
+            for size in args.sizes.split(","):
+                for tokens in args.tokens:
+                    results += measure(args, size, tokens, Path(folder), end)
+    except (T2TError, ImportError) as error:
         say(f"error: {error}")
         return 1
-    print(report(record))
+    print(
+        f"{device.device_kind}; {'; '.join(dict.fromkeys(filter(None, (found.name for found in results))))}"
+    )
+    for row in [HEADS, ["---"] * len(HEADS), *(found.row(median(speeds)) for found in results)]:
+        print(f"| {' | '.join(row)} |")
+    if args.out:
+        figures = {"machine": {"device": device.device_kind, **machine()}, "product": speeds}
+        args.out.write_text(json.dumps({**figures, "results": [vars(found) for found in results]}, indent=1))
     return 0
-
-
-def versions() -> dict[str, str]:
-    """Returns the versions of Python and of the libraries that are installed."""
-    installed = {name: metadata.version(name) for name in VERSIONS if importlib.util.find_spec(name)}
-    return {"python": platform.python_version(), **installed}
 
 
 if __name__ == "__main__":

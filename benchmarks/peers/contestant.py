@@ -16,7 +16,7 @@ import resource
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +25,7 @@ from batches import Batch, read_batches
 
 @dataclass(frozen=True)
 class Config:
-    """Model and training settings, equal for all contestants except `precision` and what follows it."""
+    """Model and training settings, equal for all contestants except `precision` and `compiler`."""
 
     layers: int  # of the encoder and of the decoder
     hidden_size: int  # channels
@@ -41,7 +41,6 @@ class Config:
     precision: str  # "float32" or "bfloat16" (mixed)
     seed: int
     compiler: str = ""  # of PyTorch, such as "inductor"
-    variation: dict[str, str] = field(default_factory=dict)  # of this project's, see gpu/variations.py
 
 
 @dataclass(frozen=True)

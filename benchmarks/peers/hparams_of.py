@@ -1,24 +1,33 @@
-"""A contestant's settings as this project's hparams."""
+"""A contestant's settings as this project's hparams, and back."""
 
 from __future__ import annotations
 
-from contestant import Config
+from typing import TYPE_CHECKING, Any
 
 from t2t_revival import HParams
+
+if TYPE_CHECKING:
+    from contestant import Config
+
+SAME = {  # fields of `Config` and their hparams
+    "layers": "num_hidden_layers",
+    "hidden_size": "hidden_size",
+    "filter_size": "filter_size",
+    "heads": "num_heads",
+    "dropout": "layer_prepostprocess_dropout",
+    "inner_dropout": "attention_dropout",
+    "label_smoothing": "label_smoothing",
+    "learning_rate_constant": "learning_rate_constant",
+    "learning_rate_warmup_steps": "learning_rate_warmup_steps",
+}
 
 
 def hparams_of(config: Config) -> HParams:
     """Returns the hparams of the same model and training, without accumulation of gradients."""
-    return HParams(
-        num_hidden_layers=config.layers,
-        hidden_size=config.hidden_size,
-        filter_size=config.filter_size,
-        num_heads=config.heads,
-        layer_prepostprocess_dropout=config.dropout,
-        attention_dropout=config.inner_dropout,
-        relu_dropout=config.inner_dropout,
-        label_smoothing=config.label_smoothing,
-        learning_rate_constant=config.learning_rate_constant,
-        learning_rate_warmup_steps=config.learning_rate_warmup_steps,
-        effective_batch_size=0,
-    )
+    same = {name: getattr(config, field) for field, name in SAME.items()}
+    return HParams(**same, relu_dropout=config.inner_dropout, effective_batch_size=0)
+
+
+def settings_of(hparams: HParams) -> dict[str, Any]:
+    """Returns the fields of `Config` that are hparams."""
+    return {field: getattr(hparams, name) for field, name in SAME.items()}

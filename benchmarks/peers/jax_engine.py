@@ -1,12 +1,13 @@
 """Contestant: this project's training step under JAX, that of its trainer's engine.
 
-It needs KERAS_BACKEND=jax, and no TensorFlow. From a bare checkout, `gpu/checkout.py` starts it.
+It needs KERAS_BACKEND=jax, and no TensorFlow.
 """
 
 from __future__ import annotations
 
 import itertools
 import random
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -16,7 +17,6 @@ import keras
 import numpy as np
 from batches import PAD, Batch
 from contestant import Config, Contestant, Device, serve
-from gpu import variations
 from hparams_of import hparams_of
 from keras import ops
 
@@ -53,11 +53,10 @@ def peak_memory() -> int | None:
 
 def build(config: Config, batches: list[Batch]) -> Contestant:
     random.seed(config.seed)  # what Keras draws its seeds from; `set_random_seed` would import TensorFlow
-    variations.choose(config.variation)
     hparams = hparams_of(config)
     precision = "float32" if config.precision == "float32" else "mixed_bfloat16"
     model = compile_model(build_model(hparams, config.vocab_size, precision), hparams)
-    engine = JaxEngine(RunConfig(Path("unused"), strategy="default"))
+    engine = JaxEngine(RunConfig(Path(tempfile.mkdtemp()), strategy="default"))  # for compiled steps
     engine.prepare(model)
     last: list[StepLogs] = []
     start_step: list[Callable[[], StepLogs]] = []
