@@ -45,7 +45,7 @@ class Description:
         values = json.loads(text_of(text))
         files = values.pop("vocabularies")
         opened = [open_vocabulary(Path(name), base64.b64decode(content)) for name, content in files]
-        return cls(vocabularies=Vocabularies(opened[0], opened[-1]), **values)
+        return cls(vocabularies=Vocabularies.of(opened), **values)
 
     def to_json(self) -> str:
         """Returns the description as an exported model holds it."""

@@ -118,7 +118,7 @@ class ServingModule(tf.Module):
         # reads, and another that TensorFlow Serving restores.
         own = int8.variables if int8 else [weight.value for weight in model.weights]
         self.weights = [*own, *self._graph.variables]
-        self.tokenizers = [vocabulary.graph.resource for vocabulary in vocabularies.all]
+        self.tokenizers = [vocabulary.graph.resource for vocabulary in dict.fromkeys(vocabularies)]
         self._vocabularies = vocabularies
         self._options = translator.options
         self._max_length = translator.max_length

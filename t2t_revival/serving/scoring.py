@@ -62,7 +62,7 @@ def score_outputs(
     log_probs = tf.where(is_token, log_probs, 0.0)
     source_side, target_side = vocabularies
     target_names = source_names = _names(target_side)
-    if vocabularies.separate:
+    if source_side is not target_side:
         source_names = _names(source_side)
     is_source = sources != PAD
     source_texts, source_ends = _ends(source_side, sources)

@@ -93,8 +93,8 @@ def release(variables: Iterable[keras.Variable]) -> None:
 
 
 def name_vocabulary(tokenizer: Any, name: str) -> None:
-    """Names the vocabulary of a SentencePiece tokeniser of keras_nlp in SavedModels.
+    """Names the vocabulary of a SentencePiece tokeniser of keras_nlp or TensorFlow Text in SavedModels.
 
     Without a name, TensorFlow loads a SavedModel with two tokenisers as if both had one vocabulary.
     """
-    tokenizer._sentence_piece._model_resource._name = name
+    getattr(tokenizer, "_sentence_piece", tokenizer)._model_resource._name = name

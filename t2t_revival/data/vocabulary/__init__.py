@@ -6,22 +6,28 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from t2t_revival.data.vocabulary.marian import MarianVocabulary
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
-from t2t_revival.data.vocabulary.text_encoder import SUBWORDS, Splits, TextEncoder
+from t2t_revival.data.vocabulary.text_encoder import MARIAN, SUBWORDS, Splits, TextEncoder
 
 __all__ = ["TextEncoder", "Vocabularies", "copy_name", "open_vocabulary"]
 
 
 def open_vocabulary(path: str | Path, content: bytes | None = None) -> TextEncoder:
-    """Opens a vocabulary file: T2T's if its name ends in ".subwords" or ".subwords.en", else SentencePiece's.
+    """Opens a vocabulary file.
+
+    It is T2T's if its name ends in ".subwords" or ".subwords.en", Marian's if in ".marian", else SentencePiece's.
 
     `content` is that of the file; `None` reads it.
 
     Raises:
         T2TError: the file is missing or corrupt.
     """
-    kind = SubwordVocabulary if SUBWORDS in Path(path).suffixes[-2:] else Vocabulary
+    suffixes = Path(path).suffixes[-2:]
+    if MARIAN in suffixes:
+        return MarianVocabulary(path, content)
+    kind = SubwordVocabulary if SUBWORDS in suffixes else Vocabulary
     return kind(path, content)
 
 
@@ -44,13 +50,17 @@ class Vocabularies(NamedTuple):
         Raises:
             T2TError: a file is missing or corrupt.
         """
-        opened = [open_vocabulary(path) for path in paths]
-        return cls(opened[0], opened[-1])
+        return cls.of([open_vocabulary(path) for path in paths])
+
+    @classmethod
+    def of(cls, opened: Sequence[TextEncoder]) -> Vocabularies:
+        """Returns one vocabulary for both sides, or two."""
+        return cls(opened[0], opened[-1].other_side)
 
     @property
     def separate(self) -> bool:
         """True if there are two."""
-        return self.inputs is not self.targets
+        return self.inputs.content is not self.targets.content
 
     @property
     def all(self) -> list[TextEncoder]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import keras_nlp
 import tensorflow as tf
 import tensorflow_text as tf_text
 
+from t2t_revival.data.vocabulary.sentencepiece import SPACE_MARK
 from t2t_revival.data.vocabulary.subword_format import (
     END,
     ESCAPE_CHARACTERS,
@@ -151,3 +152,35 @@ class SentencePieceGraph:
         for character, escaped in reversed(self._escapes):
             texts = tf.strings.regex_replace(texts, escaped, character)
         return texts
+
+
+class MarianGraph:
+    """Encodes and decodes lines of `MarianVocabulary` in a graph; its resource is tokeniser and table."""
+
+    def __init__(self, model: bytes, ids: Mapping[str, int], unknown: int, tag: str) -> None:
+        with tf.init_scope(), quiet():
+            tokenizer = tf_text.SentencepieceTokenizer(model, out_type=tf.string)
+            name_vocabulary(tokenizer, f"vocabulary_{zlib.crc32(model):08x}")
+            pairs = tf.lookup.KeyValueTensorInitializer(list(ids), list(ids.values()), tf.string, tf.int64)
+            self._table = tf.lookup.StaticHashTable(pairs, default_value=unknown)
+        self.resource = [tokenizer, self._table]
+        self._pieces = [piece.encode() for piece in ids]
+        self._unknown, self._tag = unknown, tag
+        self._tokenize = tf.function(tokenizer.tokenize, autograph=False)
+        self._detokenize = tf.function(tokenizer.detokenize, autograph=False)
+
+    def encode(self, texts: tf.Tensor) -> tf.RaggedTensor:
+        """Encodes lines: UTF-8 string [batch] -> int32 [batch, None]."""
+        plain = tf.strings.regex_replace(texts, self._tag, "", replace_global=False)
+        tagged = plain != texts  # bool [batch]
+        tags = tf.strings.regex_replace(tf.boolean_mask(texts, tagged), f"{self._tag}.*", r"\1")
+        tags = tf.RaggedTensor.from_row_lengths(tags, tf.cast(tagged, tf.int64))
+        pieces = tf.concat([tags, self._tokenize(plain)], axis=1)
+        return pieces.with_values(tf.cast(self._table.lookup(pieces.values), tf.int32))
+
+    def decode(self, ids: tf.RaggedTensor) -> tf.Tensor:
+        """Decodes ids: int32 [batch, None] -> string [batch]."""
+        kept = until_eos(ids)
+        kept = tf.ragged.boolean_mask(kept, kept != self._unknown)
+        texts = self._detokenize(tf.gather(tf.constant(self._pieces), kept))
+        return tf.strings.strip(tf.strings.regex_replace(texts, SPACE_MARK, " "))

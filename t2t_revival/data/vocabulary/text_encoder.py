@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 PAD, EOS = 0, 1
 SUBWORDS = ".subwords"  # extension of T2T's vocabulary files
+MARIAN = ".marian"  # and of Marian's
 LONGEST = 64  # characters of a token that is split: merging takes the square of their number
 
 
@@ -125,6 +126,11 @@ class TextEncoder(abc.ABC):
 
     def __reduce__(self) -> tuple[type[TextEncoder], tuple[Path, bytes | None]]:
         return type(self), (self.path, self._given_content)
+
+    @property
+    def other_side(self) -> TextEncoder:
+        """What encodes and decodes targets where this does so with sources, with the same ids."""
+        return self
 
     @property
     @abc.abstractmethod

@@ -1,0 +1,150 @@
+"""`MarianVocabulary`: SentencePiece models of source and target over one table of pieces, as Marian has them.
+
+Its file, vocab.*.marian, is an uncompressed zip of `source.spm`, `target.spm` if that is another one, and
+`vocab.json`, the table: Marian's id of each piece. Ids here are Marian's in their order, after PAD and EOS.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+import zipfile
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import sentencepiece
+
+from t2t_revival.data.vocabulary.sentencepiece import ERRORS_ONLY, SPACE_MARK
+from t2t_revival.data.vocabulary.text_encoder import Splits, TextEncoder, merge_splits, until_eos
+from t2t_revival.errors import T2TError
+
+if TYPE_CHECKING:
+    from t2t_revival.data.vocabulary.graphs import MarianGraph
+
+EOS_PIECE, UNKNOWN_PIECE, PAD_PIECE = "</s>", "<unk>", "<pad>"
+SOURCE, TARGET, TABLE = "source.spm", "target.spm", "vocab.json"
+TAG = re.compile("^(>>.*?<<)")  # such as >>fra<<, before a text: a piece of its own
+WRITTEN = (1980, 1, 1, 0, 0, 0)  # the time of all files, so that equal vocabularies are equal files
+
+
+class MarianVocabulary(TextEncoder):
+    """One side of such a vocabulary; `other_side` is the other one.
+
+    It encodes and decodes as `MarianTokenizer` of transformers: a leading tag such as >>fra<< is one piece,
+    and SentencePiece normalises the rest. Texts of the vocabulary's own special pieces are plain text.
+
+    Args:
+        path: the file.
+        content: its bytes. `None` reads them.
+        is_target: whether texts are targets.
+
+    Raises:
+        T2TError: the file is missing or corrupt.
+    """
+
+    def __init__(self, path: str | Path, content: bytes | None = None, is_target: bool = False) -> None:
+        super().__init__(path, content)
+        self._is_target = is_target
+        sentencepiece.set_min_log_level(ERRORS_ONLY)
+        try:
+            with zipfile.ZipFile(io.BytesIO(self.content)) as file:
+                name = TARGET if is_target and TARGET in file.namelist() else SOURCE
+                self.model, table = file.read(name), json.loads(file.read(TABLE))
+            self._processor = sentencepiece.SentencePieceProcessor(model_proto=self.model)
+            self._pieces = in_order(table)
+        except (zipfile.BadZipFile, KeyError, ValueError, RuntimeError) as error:
+            raise T2TError(
+                f"{path}: corrupt, or not a vocabulary of t2t-import-checkpoint: {error}"
+            ) from error
+        self.marian_ids: dict[str, int] = table
+        self._ids = {piece: token for token, piece in enumerate(self._pieces)}
+        self.unknown = self.banned = self._ids[UNKNOWN_PIECE]
+
+    def __reduce__(self) -> tuple[type[TextEncoder], tuple[Path, bytes | None, bool]]:
+        return type(self), (self.path, self._given_content, self._is_target)
+
+    @property
+    def other_side(self) -> MarianVocabulary:
+        return MarianVocabulary(self.path, self.content, not self._is_target)
+
+    @property
+    def size(self) -> int:
+        return len(self.pieces)
+
+    @property
+    def pieces(self) -> list[str]:  # type: ignore[override]
+        return self._pieces
+
+    @cached_property
+    def tags(self) -> list[str]:
+        return [piece for piece in self.pieces if TAG.fullmatch(piece)]
+
+    def encode(self, text: str) -> list[int]:
+        return self.encode_batch([text])[0]
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        plain = [TAG.sub("", text) for text in texts]
+        encoded = self._processor.encode(plain, out_type=str, num_threads=1)
+        tags = [[match[0]] if (match := TAG.match(text)) else [] for text in texts]
+        return [
+            [self._ids.get(piece, self.unknown) for piece in (*tag, *pieces)]
+            for tag, pieces in zip(tags, encoded, strict=True)
+        ]
+
+    def decode(self, ids: Iterable[int]) -> str:
+        pieces = [self.pieces[token] for token in until_eos(ids) if token != self.unknown]
+        return str(self._processor.decode(pieces)).replace(SPACE_MARK, " ").strip()
+
+    def parts(self, piece: str) -> list[int]:
+        return [self._ids.get(part, self.unknown) for part in self._processor.encode(piece, out_type=str)]
+
+    def splits(self) -> Splits:
+        ranks = {
+            self._processor.id_to_piece(number): -self._processor.get_score(number)
+            for number in range(self._processor.get_piece_size())
+        }
+        known = [piece if piece in ranks and not TAG.fullmatch(piece) else "" for piece in self.pieces]
+        return merge_splits(known, [ranks.get(piece, 0.0) for piece in self.pieces])
+
+    @cached_property
+    def graph(self) -> MarianGraph:
+        from t2t_revival.data.vocabulary.graphs import MarianGraph
+
+        return MarianGraph(self.model, self._ids, self.unknown, TAG.pattern)
+
+
+def in_order(table: Mapping[str, int]) -> list[str]:
+    """Returns the pieces of a table in the order of their ids here: PAD, EOS, then Marian's.
+
+    Raises:
+        ValueError: there is no EOS or unknown piece, or ids are not 0, 1, 2 and so on.
+    """
+    for piece in (EOS_PIECE, UNKNOWN_PIECE):
+        if piece not in table:
+            raise ValueError(f"the table lacks {piece}")
+    ordered = sorted(table, key=table.__getitem__)
+    if [table[piece] for piece in ordered] != list(range(len(table))):
+        raise ValueError("its ids are not 0, 1, 2 and so on")
+    first = [PAD_PIECE, EOS_PIECE]
+    return [*first, *(piece for piece in ordered if piece not in first)]
+
+
+def pack(table: Mapping[str, int], source: bytes, target: bytes) -> bytes:
+    """Returns the content of the file of a vocabulary.
+
+    Args:
+        table: Marian's id of each piece.
+        source: the SentencePiece model of sources.
+        target: that of targets, which may be the same.
+    """
+    files = {SOURCE: source, TABLE: json.dumps(dict(table), ensure_ascii=False).encode()}
+    if target != source:
+        files[TARGET] = target
+    written = io.BytesIO()
+    with zipfile.ZipFile(written, "w") as file:
+        for name in sorted(files):
+            file.writestr(zipfile.ZipInfo(name, WRITTEN), files[name])
+    return written.getvalue()
