@@ -43,7 +43,7 @@ $(DEMO)/.trained: $(VENV)/.installed
 # take most memory come first, and those that take long before the rest.
 most := tests/cli/test_exporter.py tests/system/test_every_model.py
 commands := $(most) $(filter-out $(most),$(wildcard tests/system/test_*.py tests/cli/test_*.py tests/cli/*/test_*.py))
-models := tests/serving tests/training tests/t2t_import
+models := tests/serving tests/training tests/imports
 others := tests/contract tests/decoding
 others += $(filter-out tests/system tests/cli $(models) $(others) %/__pycache__ %/conftest.py %.txt,$(wildcard tests/*))
 

@@ -24,7 +24,7 @@ LOW_TO_HIGH = (
     "evaluation",
     "serving",
     "training",
-    "t2t_import",
+    "imports",
     "visualization",
     "experiment",
     "addons",

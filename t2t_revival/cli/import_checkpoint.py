@@ -53,7 +53,7 @@ class ImportFlags(ProblemFlags):
 def _import(flags: ImportFlags) -> None:
     flags.import_usr_dir()
     tensorflow_setup.load_tensorflow_alone()
-    from t2t_revival.t2t_import.importer import ImportSource, import_checkpoint
+    from t2t_revival.imports.t2t import ImportSource, import_checkpoint
 
     source = ImportSource(
         Path(flags.checkpoint).expanduser(),

@@ -20,10 +20,10 @@ from t2t_revival.data.mixture import is_mixture
 from t2t_revival.data.workers import ShardRunner
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams.hparams import HParams, meanings
+from t2t_revival.imports.t2t_folder import has_t2t_hparams, import_command, t2t_checkpoint
 from t2t_revival.model_folder import RUN_FILE
 from t2t_revival.problems.parse_wsj import MixedTreesConfig
 from t2t_revival.problems.problem import Problem
-from t2t_revival.t2t_import.folder import has_t2t_hparams, import_command, t2t_checkpoint
 
 DATA_DIR = "~/t2t_data"
 STAGES = {  # of data generation

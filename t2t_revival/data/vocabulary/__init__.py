@@ -15,9 +15,9 @@ __all__ = ["TextEncoder", "Vocabularies", "copy_name", "open_vocabulary"]
 
 
 def open_vocabulary(path: str | Path, content: bytes | None = None) -> TextEncoder:
-    """Opens a vocabulary file.
+    """Opens a vocabulary file, by the end of its name.
 
-    It is T2T's if its name ends in ".subwords" or ".subwords.en", Marian's if in ".marian", else SentencePiece's.
+    ".subwords" and ".subwords.en" are T2T's, ".marian" is Marian's, and any other SentencePiece's.
 
     `content` is that of the file; `None` reads it.
 

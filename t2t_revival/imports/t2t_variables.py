@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
-from t2t_revival.t2t_import.folder import FILE_SUFFIX, index_file
+from t2t_revival.imports.t2t_folder import FILE_SUFFIX, index_file
 
 Names = dict[str, tuple[str, ...]]
 

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from t2t_revival import registry
-from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.data.vocabulary import copy_name
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 from t2t_revival.data.vocabulary.text_encoder import SUBWORDS
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
-from t2t_revival.hparams.hparams import FILE_NAME as HPARAMS_FILE
-from t2t_revival.model_folder import RUN_FILE, ModelFolder, Run
-from t2t_revival.t2t_import.folder import T2TS, T2TSettings, vocab_files
-from t2t_revival.t2t_import.variables import (
+from t2t_revival.imports.model import ImportedModel, ImportResult, VocabularyFile, check_unused, save
+from t2t_revival.imports.t2t_folder import T2TS, T2TSettings, vocab_files
+from t2t_revival.imports.t2t_variables import (
     T2TCheckpoint,
     has_own_softmax,
     variable_names,
@@ -25,9 +23,6 @@ from t2t_revival.t2t_import.variables import (
     weights,
 )
 from t2t_revival.t2t_names import registered_name
-from t2t_revival.training.model import build_model, compile_model
-from t2t_revival.training.state import TrainingState
-from t2t_revival.utils.files import atomic_write, check_file_name
 
 if TYPE_CHECKING:
     from t2t_revival.problems.problem import Problem
@@ -36,7 +31,6 @@ T2T_SETS = "transformer_"  # prefix of the names of T2T's sets
 RECIPES = ("transformer_base", "transformer_base_v2", "transformer_base_v1", "transformer_relative")
 EXTRA_LENGTH = 100  # T2T's default; the paper's is 50
 EMPTY_SUBTOKEN = b"''\n"
-SCOPE = "transformer/"
 
 
 @dataclass(frozen=True)
@@ -61,36 +55,14 @@ class ImportSource:
     ignored_hparams: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class ImportResult:
-    """An imported model.
-
-    Attributes:
-        folder: its files.
-        step: number of updates of the training.
-        parameters: number of parameters.
-        vocab_sizes: numbers of ids by vocabulary file, padding included.
-        notes: one line for each setting that could not be imported.
-    """
-
-    folder: ModelFolder
-    step: int
-    parameters: int
-    vocab_sizes: dict[str, int]
-    notes: list[str] = field(default_factory=list)
-
-
 def import_checkpoint(source: ImportSource, output_dir: Path) -> ImportResult:
-    """Writes an output_dir as this project's trainer does.
-
-    Weights, hparams and vocabulary are T2T's. Adam's moments are zero and the training data starts at its
-    beginning, so a training resumes at the same step, but not bit for bit.
+    """Writes an output_dir as this project's trainer does; weights, hparams and vocabulary are T2T's.
 
     Raises:
         T2TError: a file is missing or corrupt, the model is not T2T's `transformer`, or output_dir holds a
             run. Nothing is written then.
     """
-    _check_free(output_dir)
+    check_unused(output_dir)
     checkpoint = T2TCheckpoint(source.checkpoint)
     settings = T2TSettings.load(checkpoint.prefix.parent)
     sizes = vocab_sizes(checkpoint)
@@ -100,10 +72,7 @@ def import_checkpoint(source: ImportSource, output_dir: Path) -> ImportResult:
         raise T2TError(f"--vocab_file={','.join(map(str, files))}: give one file, or two with two names")
     problem = _problem(source, settings, files[0])
     vocabularies = [SubwordVocabulary(path) for path in (reversed(files) if problem.was_reversed else files)]
-    for vocabulary in vocabularies:
-        check_file_name(vocabulary.path)
-    separate = len(vocabularies) > 1
-    if separate:  # T2T shares no softmax where they differ in size, whatever hparams.json says
+    if len(vocabularies) > 1:  # T2T shares no softmax where they differ in size, whatever hparams.json says
         hparams = hparams.replace(shared_embedding_and_softmax_weights=not has_own_softmax(checkpoint))
     scopes = [_scope(vocabulary, sizes, settings.vocab_divisor) for vocabulary in vocabularies]
     if len(sizes) > len(vocabularies):
@@ -113,50 +82,20 @@ def import_checkpoint(source: ImportSource, output_dir: Path) -> ImportResult:
         )
     names = variable_names(checkpoint, hparams, scopes)
     rows = [sizes[scope] for scope in scopes]
-    paddings = [_padding(*pair, settings.vocab_divisor) for pair in zip(vocabularies, rows, strict=True)]
+    copies = [_padded(*pair, settings.vocab_divisor) for pair in zip(vocabularies, rows, strict=True)]
     hparams_set = source.hparams_set or nearest_set(hparams, settings.flags.get("hparams_set", ""))
     registry.hparams(hparams_set)
-    folder = ModelFolder(output_dir)
-    folder.prepare(problem.name, hparams_set, hparams)
-    model = build_model(hparams, rows[0], target_vocab_size=rows[1] if separate else None)
-    compile_model(model, hparams)  # as the trainer's, with Adam's moments
-    variables = {v.path.removeprefix(SCOPE): v for v in model.trainable_variables}
-    shapes = {name: tuple(variable.shape) for name, variable in variables.items()}
-    for name, array in weights(checkpoint, names, shapes, source.target_space).items():
-        variables[name].assign(array)
-
-    output_dir.mkdir(parents=True, exist_ok=True)
-    copies = [_copy(*pair, output_dir) for pair in zip(vocabularies, paddings, strict=True)]
-    inputs, targets = copies[0], copies[-1]
-    _save(model, checkpoint.step, output_dir)
-    run = Run(
+    imported = ImportedModel(
         problem=problem.name,
         hparams_set=hparams_set,
-        data_dir="",
-        vocabulary=inputs.path.name,
-        fingerprint=inputs.fingerprint,
+        hparams=hparams,
+        vocabularies=copies,
         decode_hparams={**problem.decode_hparams(), "extra_length": EXTRA_LENGTH},
-        target_vocabulary=targets.path.name if separate else "",
-        target_fingerprint=targets.fingerprint if separate else "",
+        weights=lambda shapes: weights(checkpoint, names, shapes, source.target_space),
+        step=checkpoint.step,
+        notes=notes,
     )
-    folder.save(run, hparams, *(copy.path for copy in copies))
-    named = {copy.path.name: copy.size for copy in copies}
-    return ImportResult(folder, checkpoint.step, model.count_params(), named, notes)
-
-
-def _save(model: Any, step: int, output_dir: Path) -> None:
-    """Saves a checkpoint from which a training resumes."""
-    arrays = {**checkpoints.model_arrays(model), **checkpoints.optimizer_arrays(model.optimizer)}
-    meta = {**asdict(TrainingState(step=step)), "architecture": model.hparams.architecture()}
-    checkpoints.save(output_dir / checkpoints.file_name(step), arrays, meta)
-
-
-def _check_free(output_dir: Path) -> None:
-    names = (RUN_FILE, HPARAMS_FILE, "checkpoint")
-    existing = [name for name in names if (output_dir / name).exists()]
-    existing += [checkpoint.path.name for checkpoint in checkpoints.list_checkpoints(output_dir)]
-    if existing:
-        raise T2TError(f"--output_dir={output_dir} is in use: it holds {existing[0]}; use another")
+    return save(imported, output_dir)
 
 
 def _scope(vocabulary: SubwordVocabulary, sizes: Mapping[str, int], divisor: int) -> str:
@@ -168,13 +107,14 @@ def _scope(vocabulary: SubwordVocabulary, sizes: Mapping[str, int], divisor: int
     return fitting[0]
 
 
-def _padding(vocabulary: SubwordVocabulary, rows: int, divisor: int) -> bytes:
-    """Returns lines of empty subtokens that pad a vocabulary to the rows of the embeddings."""
+def _padded(vocabulary: SubwordVocabulary, rows: int, divisor: int) -> VocabularyFile:
+    """Returns a vocabulary, with empty subtokens up to the rows of the embeddings."""
     missing = rows - vocabulary.size
     if missing != -vocabulary.size % max(divisor, 1):
         raise _other_model(vocabulary, str(rows))
     newline = b"" if not missing or vocabulary.content.endswith(b"\n") else b"\n"
-    return newline + EMPTY_SUBTOKEN * missing
+    name = f"{copy_name(vocabulary.path).removesuffix(SUBWORDS)}{SUBWORDS}"
+    return VocabularyFile(name, vocabulary.content + newline + EMPTY_SUBTOKEN * missing, rows)
 
 
 def _other_model(vocabulary: SubwordVocabulary, rows: str) -> T2TError:
@@ -182,14 +122,6 @@ def _other_model(vocabulary: SubwordVocabulary, rows: str) -> T2TError:
         f"{vocabulary.path}: {vocabulary.size} subtokens, but the checkpoint's embeddings have {rows} rows: "
         "this is the vocabulary of another model"
     )
-
-
-def _copy(vocabulary: SubwordVocabulary, padding: bytes, output_dir: Path) -> SubwordVocabulary:
-    """Writes a vocabulary, padded, into an output_dir."""
-    copy = output_dir / f"{copy_name(vocabulary.path).removesuffix(SUBWORDS)}{SUBWORDS}"
-    with atomic_write(copy) as file:
-        file.write(vocabulary.content + padding)
-    return SubwordVocabulary(copy)
 
 
 def _problem(source: ImportSource, settings: T2TSettings, vocab_file: Path) -> Problem:

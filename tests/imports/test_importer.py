@@ -8,8 +8,8 @@ import pytest
 from t2t_revival import HParams, T2TError, Translator, registry
 from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
+from t2t_revival.imports.t2t import ImportSource, import_checkpoint, nearest_set
 from t2t_revival.model_folder import Run
-from t2t_revival.t2t_import.importer import ImportSource, import_checkpoint, nearest_set
 from tests.support.t2t_model import POST_NORM, QUERY, SEPARATE, imported, logits
 
 SOURCE = np.array([[5, 9, 3, 1, 0], [7, 2, 2, 8, 1]])

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from t2t_revival import Translator
+from t2t_revival.imports.t2t import ImportSource, import_checkpoint
+from t2t_revival.imports.t2t_folder import T2TSettings
 from t2t_revival.serving.module import ServingModule
-from t2t_revival.t2t_import.folder import T2TSettings
-from t2t_revival.t2t_import.importer import ImportSource, import_checkpoint
 
 DATA = Path(__file__).parents[3] / "shared" / "data"
 T2T, MULTI30K = DATA / "t2t_reference", DATA / "multi30k"

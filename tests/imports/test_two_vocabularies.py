@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from t2t_revival import HParams, T2TError, Translator
+from t2t_revival.imports.t2t_folder import import_command
 from t2t_revival.model_folder import Run
-from t2t_revival.t2t_import.folder import import_command
 from tests.support.t2t_model import imported, logits, stored_variables, write
 
 EN, ZH = (f"vocab.translate_enzh_wmt8k.8192.subwords.{language}" for language in ("en", "zh"))

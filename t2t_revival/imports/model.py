@@ -1,0 +1,133 @@
+"""An output_dir for a model that was trained elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from t2t_revival.checkpoints import directory as checkpoints
+from t2t_revival.data.vocabulary import TextEncoder, open_vocabulary
+from t2t_revival.errors import T2TError
+from t2t_revival.hparams import HParams
+from t2t_revival.hparams.hparams import FILE_NAME as HPARAMS_FILE
+from t2t_revival.model_folder import RUN_FILE, ModelFolder, Run
+from t2t_revival.training.model import build_model, compile_model
+from t2t_revival.training.state import TrainingState
+from t2t_revival.utils.files import atomic_write, check_file_name
+
+SCOPE = "transformer/"  # before the names of all weights
+Shapes = Mapping[str, tuple[int, ...]]
+
+
+class VocabularyFile(NamedTuple):
+    """A vocabulary to be written into an output_dir, with one id for each row of the embeddings."""
+
+    name: str
+    content: bytes
+    rows: int
+
+
+@dataclass(frozen=True)
+class ImportedModel:
+    """A model that was trained elsewhere, in this project's terms.
+
+    Attributes:
+        problem: name.
+        hparams_set: name.
+        hparams: of the model.
+        vocabularies: the one of both sides, or those of inputs and targets.
+        decode_hparams: defaults of decoding.
+        weights: returns the array of each weight by name, called with their shapes; raises T2TError.
+        step: number of updates of the training.
+        notes: one line for each setting that could not be imported.
+    """
+
+    problem: str
+    hparams_set: str
+    hparams: HParams
+    vocabularies: Sequence[VocabularyFile]
+    decode_hparams: dict[str, Any]
+    weights: Callable[[Shapes], dict[str, np.ndarray]]
+    step: int = 0
+    notes: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class ImportResult:
+    """An imported model.
+
+    Attributes:
+        folder: its files.
+        step: number of updates of the training.
+        parameters: number of parameters.
+        vocab_sizes: numbers of ids by vocabulary file, padding included.
+        notes: one line for each setting that could not be imported.
+    """
+
+    folder: ModelFolder
+    step: int
+    parameters: int
+    vocab_sizes: dict[str, int]
+    notes: list[str]
+
+
+def check_unused(output_dir: Path) -> None:
+    """Raises T2TError if a folder holds a model, or part of one."""
+    names = (RUN_FILE, HPARAMS_FILE, "checkpoint")
+    existing = [name for name in names if (output_dir / name).exists()]
+    existing += [checkpoint.path.name for checkpoint in checkpoints.list_checkpoints(output_dir)]
+    if existing:
+        raise T2TError(f"--output_dir={output_dir} is in use: it holds {existing[0]}; use another")
+
+
+def save(imported: ImportedModel, output_dir: Path) -> ImportResult:
+    """Writes an output_dir as the trainer does.
+
+    Adam's moments are zero and the training data starts at its beginning, so a training resumes at the same
+    step, but not bit for bit.
+
+    Raises:
+        T2TError: as `weights` of the model, or the folder cannot be written. Nothing is written then.
+    """
+    hparams, files = imported.hparams, imported.vocabularies
+    for file in files:
+        check_file_name(Path(file.name))
+    folder = ModelFolder(output_dir)
+    folder.prepare(imported.problem, imported.hparams_set, hparams)
+    separate = len(files) > 1
+    model = build_model(hparams, files[0].rows, target_vocab_size=files[1].rows if separate else None)
+    compile_model(model, hparams)  # as the trainer's, with Adam's moments
+    variables = {v.path.removeprefix(SCOPE): v for v in model.trainable_variables}
+    shapes = {name: tuple(variable.shape) for name, variable in variables.items()}
+    for name, array in imported.weights(shapes).items():
+        variables[name].assign(array)
+
+    output_dir.mkdir(parents=True, exist_ok=True)
+    copies = [_written(file, output_dir) for file in files]
+    arrays = {**checkpoints.model_arrays(model), **checkpoints.optimizer_arrays(model.optimizer)}
+    meta = {**asdict(TrainingState(step=imported.step)), "architecture": model.hparams.architecture()}
+    checkpoints.save(output_dir / checkpoints.file_name(imported.step), arrays, meta)
+    inputs, targets = copies[0], copies[-1]
+    run = Run(
+        problem=imported.problem,
+        hparams_set=imported.hparams_set,
+        data_dir="",
+        vocabulary=inputs.path.name,
+        fingerprint=inputs.fingerprint,
+        decode_hparams=imported.decode_hparams,
+        target_vocabulary=targets.path.name if separate else "",
+        target_fingerprint=targets.fingerprint if separate else "",
+    )
+    folder.save(run, hparams, *(copy.path for copy in copies))
+    sizes = {copy.path.name: copy.size for copy in copies}
+    return ImportResult(folder, imported.step, model.count_params(), sizes, imported.notes)
+
+
+def _written(file: VocabularyFile, output_dir: Path) -> TextEncoder:
+    with atomic_write(output_dir / file.name) as written:
+        written.write(file.content)
+    return open_vocabulary(output_dir / file.name)

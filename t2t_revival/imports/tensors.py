@@ -1,0 +1,117 @@
+"""Tensors of safetensors, PyTorch and NumPy files as arrays; no code of a file is run."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import zipfile
+from collections import OrderedDict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from t2t_revival.errors import T2TError
+
+TYPES = {
+    "FloatStorage": np.dtype(np.float32),
+    "HalfStorage": np.dtype(np.float16),
+    "DoubleStorage": np.dtype(np.float64),
+    "LongStorage": np.dtype(np.int64),
+    "IntStorage": np.dtype(np.int32),
+}
+BFLOAT16 = "BFloat16Storage"
+
+
+def read(path: Path) -> dict[str, np.ndarray]:
+    """Returns the tensors of a .safetensors, .bin (PyTorch 1.6 or later) or .npz file by name.
+
+    Raises:
+        T2TError: the file is missing or corrupt, or has something other than tensors.
+    """
+    readers: dict[str, Callable[[Path], dict[str, np.ndarray]]] = {
+        ".safetensors": _safetensors,
+        ".bin": _pytorch,
+        ".npz": _numpy,
+    }
+    try:
+        return readers[path.suffix](path)
+    except FileNotFoundError as error:
+        raise T2TError(f"{path}: no such file") from error
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, pickle.UnpicklingError) as error:
+        raise T2TError(f"{path}: corrupt, or not a file of tensors: {error}; get it again") from error
+
+
+def _numpy(path: Path) -> dict[str, np.ndarray]:
+    with np.load(path, allow_pickle=False) as arrays:
+        return {name: arrays[name] for name in arrays.files}
+
+
+def _safetensors(path: Path) -> dict[str, np.ndarray]:
+    try:
+        from safetensors import SafetensorError
+        from safetensors.numpy import load_file
+    except ImportError as error:
+        raise T2TError(f'{path}: needs safetensors: pip install "t2t_revival[hf]"') from error
+    try:
+        return load_file(path)
+    except SafetensorError as error:
+        raise ValueError(str(error)) from error
+
+
+class Storage(NamedTuple):
+    """A flat buffer of a PyTorch file."""
+
+    kind: str
+    content: bytes
+
+    def array(self) -> np.ndarray:
+        """Returns its elements; bfloat16 as float32, whose upper half it is."""
+        if self.kind == BFLOAT16:
+            return (np.frombuffer(self.content, "<u2").astype(np.uint32) << 16).view(np.float32)
+        return np.frombuffer(self.content, TYPES[self.kind])
+
+
+def _tensor(storage: Storage, offset: int, shape: tuple[int, ...], strides: tuple[int, ...], *_: Any) -> Any:
+    """What a PyTorch file calls to make a tensor, whose strides count elements."""
+    flat = storage.array()
+    last = offset + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
+    if min((offset, *shape, *strides)) < 0 or last >= len(flat):
+        raise ValueError(f"a tensor of shape {shape} is outside its storage")
+    view = np.lib.stride_tricks.as_strided(
+        flat[offset:], shape, [stride * flat.itemsize for stride in strides], writeable=False
+    )
+    return view.copy()
+
+
+class _Unpickler(pickle.Unpickler):
+    """Reads the tensors of a PyTorch file, and nothing else."""
+
+    def __init__(self, archive: zipfile.ZipFile, folder: str) -> None:
+        super().__init__(io.BytesIO(archive.read(f"{folder}/data.pkl")))
+        self._archive, self._folder = archive, folder
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) == ("collections", "OrderedDict"):
+            return OrderedDict
+        if (module, name) == ("torch._utils", "_rebuild_tensor_v2"):
+            return _tensor
+        if module == "torch" and (name in TYPES or name == BFLOAT16):
+            return name
+        raise pickle.UnpicklingError(f"it asks for {module}.{name}, which is no tensor")
+
+    def persistent_load(self, pid: Any) -> Storage:
+        _, kind, key, *_ = pid
+        return Storage(str(kind), self._archive.read(f"{self._folder}/data/{key}"))
+
+
+def _pytorch(path: Path) -> dict[str, np.ndarray]:
+    with zipfile.ZipFile(path) as archive:
+        names = [name for name in archive.namelist() if name.endswith("/data.pkl")]
+        if len(names) != 1:
+            raise ValueError("it has no data.pkl")
+        found = _Unpickler(archive, names[0].removesuffix("/data.pkl")).load()
+    if not isinstance(found, dict) or not all(isinstance(value, np.ndarray) for value in found.values()):
+        raise ValueError("it is no dictionary of tensors")
+    return dict(found)
