@@ -21,7 +21,7 @@ from typing import Any
 from t2t_revival import t2t_names
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
-from t2t_revival.problems import Problem
+from t2t_revival.problems import Problem, translate_pair
 from t2t_revival.registration import (
     HPARAMS,
     OPTIMIZERS,
@@ -40,6 +40,7 @@ from t2t_revival.registration import (
 
 __all__ = [
     "REVERSED",
+    "has_problem",
     "hparams",
     "import_usr_dir",
     "list_hparams",
@@ -59,13 +60,17 @@ __all__ = [
 def problem(name: str, **settings: Any) -> Problem:
     """Returns the problem of that name, built with `settings` (such as `data_source="sample"`).
 
-    `NAME_rev` is the problem NAME with inputs and targets swapped; see `Problem.reversed`.
+    `NAME_rev` is the problem NAME with inputs and targets swapped; see `Problem.reversed`. Names such as
+    `translate_fi_en` are those of two languages; see `TranslatePair`.
 
     Raises:
         T2TError: there is no such problem (names similar ones), it has no such setting, or it cannot be
             reversed.
     """
     base = name.removesuffix(REVERSED) if name not in PROBLEMS else name
+    if pair := translate_pair.NAME.fullmatch(base):
+        made: Problem = translate_pair.TranslatePair((pair[1], pair[2]), **settings)
+        return made if base == name else made.reversed()
     if base not in PROBLEMS:
         known = list_problems()
         if (mirrored := _mirrored(name)) in known:
@@ -77,11 +82,16 @@ def problem(name: str, **settings: Any) -> Problem:
 
 def _mirrored(name: str) -> str:
     """Returns the other name of a direction, such as `translate_enfr_rev` for `translate_fren`."""
-    match = re.fullmatch(rf"(.*_)([a-z]{{2}})_?([a-z]{{2}})({REVERSED})?", name)
+    match = re.fullmatch(rf"(.*_)([a-z]{{2}})([a-z]{{2}})({REVERSED})?", name)
     if not match:
         return name
     prefix, source, target, was_reversed = match.groups()
     return f"{prefix}{target}{source}{'' if was_reversed else REVERSED}"
+
+
+def has_problem(name: str) -> bool:
+    """Returns whether `problem` knows a name."""
+    return name in list_problems() or bool(translate_pair.NAME.fullmatch(name.removesuffix(REVERSED)))
 
 
 def hparams(name: str, overrides: str = "") -> HParams:

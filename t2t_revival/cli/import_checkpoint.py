@@ -1,25 +1,34 @@
-"""`t2t-import-checkpoint`: converts a checkpoint of tensor2tensor to an output_dir.
+"""`t2t-import-checkpoint`: converts a model of tensor2tensor or OPUS-MT to an output_dir.
 
 t2t-import-checkpoint --checkpoint=DIR_OR_PREFIX --output_dir=DIR
 
-Reads a checkpoint of tensor2tensor's model `transformer`, with the hparams.json and flags.txt beside it
-and its vocabulary, vocab.*.subwords, and writes an output_dir that the other commands use. Versions
-1.4 to 1.15 can be read.
+Writes an output_dir that the other commands use, from one of these:
+
+- A checkpoint of tensor2tensor's model `transformer`, with the hparams.json and flags.txt beside it and its
+  vocabulary, vocab.*.subwords. Versions 1.4 to 1.15 can be read.
+- A MarianMT folder of transformers, as OPUS-MT publishes them: config.json, model.safetensors or
+  pytorch_model.bin, source.spm, target.spm and vocab.json.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from t2t_revival import registry
 from t2t_revival.cli.support import tensorflow_setup
 from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.flags import flag
 from t2t_revival.cli.support.problem_flags import ProblemFlags
-from t2t_revival.errors import CommandLine
+from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.model_folder import IMPORTED_DATA
+
+if TYPE_CHECKING:
+    from t2t_revival.imports.model import ImportResult
+
+OF_T2T = ("vocab_file", "hparams_set", "target_space_id", "ignored_hparams")  # flags
 
 
 @dataclass(frozen=True)
@@ -28,8 +37,9 @@ class ImportFlags(ProblemFlags):
 
     checkpoint: str = flag(
         "",
-        "T2T's output_dir, whose newest checkpoint is imported, or a prefix: DIR/model.ckpt-1000.",
-        missing=" is missing: it names T2T's output_dir or checkpoint",
+        "T2T's output_dir, whose newest checkpoint is imported, or a prefix: DIR/model.ckpt-1000; or a "
+        "MarianMT folder of transformers.",
+        missing=" is missing: it names the model: a folder, or a checkpoint of T2T",
     )
     output_dir: str = flag(
         "",
@@ -53,18 +63,8 @@ class ImportFlags(ProblemFlags):
 def _import(flags: ImportFlags) -> None:
     flags.import_usr_dir()
     tensorflow_setup.load_tensorflow_alone()
-    from t2t_revival.imports.t2t import ImportSource, import_checkpoint
-
-    source = ImportSource(
-        Path(flags.checkpoint).expanduser(),
-        [Path(name).expanduser() for name in flags.vocab_file.split(",") if name],
-        flags.problem,
-        flags.hparams_set,
-        flags.target_space_id,
-        flags.ignored_hparams,
-    )
     output_dir = Path(flags.output_dir).expanduser()
-    imported = import_checkpoint(source, output_dir)
+    imported = _imported(flags, Path(flags.checkpoint).expanduser(), output_dir)
     folder = imported.folder
     run = folder.run
     subtokens = [f"{size:,} subtokens in {name}" for name, size in imported.vocab_sizes.items()]
@@ -84,6 +84,20 @@ def _import(flags: ImportFlags) -> None:
     names = {"problem": run.problem, "hparams_set": run.hparams_set}
     data = {"data_dir": data_dir, "vocab_file": vocab_files}
     print(f"and train on: {CommandLine('t2t-trainer', **names, **where, **data)}")
+
+
+def _imported(flags: ImportFlags, checkpoint: Path, output_dir: Path) -> ImportResult:
+    """Imports a model by the kind of its files."""
+    from t2t_revival.imports import t2t, transformers
+
+    if transformers.is_model(checkpoint):
+        for name in OF_T2T:
+            if getattr(flags, name):
+                raise T2TError(f"--{name} is for tensor2tensor's checkpoints: leave it out")
+        return transformers.import_folder(checkpoint, output_dir, flags.problem)
+    vocab_files = [Path(name).expanduser() for name in flags.vocab_file.split(",") if name]
+    settings = flags.problem, flags.hparams_set, flags.target_space_id, flags.ignored_hparams
+    return t2t.import_checkpoint(t2t.ImportSource(checkpoint, vocab_files, *settings), output_dir)
 
 
 def _changes(hparams_set: str, hparams: HParams) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
-from t2t_revival.decoding.hypothesis_scores import ALPHA, TERMS
+from t2t_revival.decoding.hypothesis_scores import ALPHA, NORMALIZE
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 
@@ -30,8 +30,7 @@ OF_CALLS = {  # features that are no settings, as people call them
 }
 COLUMNS = frozenset({"return_beams", "n", "write_beam_scores"})
 LIMITS = frozenset({"beam_size", "greedy", "extra_length", "early_stopping", "batch_size"})
-SEARCH_BY_ALPHA = LIMITS | COLUMNS | {"tag", "tokenized", ALPHA}
-SEARCH = SEARCH_BY_ALPHA | {term.name for term in TERMS}
+SEARCH = LIMITS | COLUMNS | {"tag", "tokenized", ALPHA, NORMALIZE}
 SAMPLING = frozenset({"sampling_method", "sampling_temp", "sampling_keep_top_k", "random_seed"})
 REPETITION = frozenset({"no_repeat_ngram_size", "repetition_penalty", "max_length_ratio"})
 GUARDS = REPETITION | {"min_length_ratio"}
@@ -97,7 +96,7 @@ JAX = Place(
 )
 CTRANSLATE2 = Place(
     "CTranslate2",
-    SEARCH_BY_ALPHA
+    SEARCH
     | REPETITION
     | CHOICE
     | OF_ATTENTION
@@ -157,7 +156,7 @@ REQUEST = Place(
 LITERT = Place("LiteRT's format", SEARCH - {"tag"} | {"int8"}, "give --format=saved_model", OF_DECODER)
 CTRANSLATE2_FORMAT = Place(
     "CTranslate2's format",
-    SEARCH_BY_ALPHA | {"constrained", "shortlist", "int8"},
+    SEARCH | {"constrained", "shortlist", "int8"},
     "give --format=saved_model",
     OF_DECODER | dict.fromkeys(GUARDS, "leave it out, and give it to each call of translate_batch"),
 )

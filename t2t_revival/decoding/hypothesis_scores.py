@@ -36,8 +36,25 @@ def length_penalty(log_prob: Any, length: Any, alpha: Any) -> Any:
     return log_prob / ((5.0 + length) / 6.0) ** alpha
 
 
-ALPHA, MAX_ALPHA = "alpha", 10  # with more, a length penalty may overflow float32
-TERMS = (Term(ALPHA, -MAX_ALPHA, MAX_ALPHA, length_penalty),)  # in the order in which they are applied
+def normalized(log_prob: Any, length: Any, exponent: Any) -> Any:
+    """Returns log-probability / length^exponent: Marian's `normalize`, transformers' `length_penalty`."""
+    return log_prob / length**exponent
+
+
+ALPHA, NORMALIZE = "alpha", "normalize"
+LARGEST = 10  # exponent; with more, a length penalty may overflow float32
+TERMS = (  # in the order in which they are applied
+    Term(ALPHA, -LARGEST, LARGEST, length_penalty),
+    Term(NORMALIZE, -LARGEST, LARGEST, normalized),
+)
+
+
+def number(log_prob: float, length: int, score_terms: Mapping[str, float]) -> float:
+    """Returns the score of a finished hypothesis, of numbers alone."""
+    for term in TERMS:
+        if term.name in score_terms:
+            log_prob = term.apply(log_prob, float(length), score_terms[term.name])
+    return float(log_prob)
 
 
 def score(log_probs: Any, length: Any, score_terms: Mapping[str, Any], longest: Any = None) -> Any:

@@ -65,6 +65,7 @@ class DecodeHParams:
 
     beam_size: int = 4  # hypotheses kept at each position, 1 is greedy; maximum number of samples
     alpha: float = 0.6  # exponent of the length penalty
+    normalize: float = 0.0  # exponent of the length by which scores are divided, as in Marian
     extra_length: int = 50  # maximum number of tokens that an output has more than its input
     batch_size: int = 2048  # input tokens decoded at once, padding included (in T2T: sentences)
     return_beams: bool = False  # return all beam_size outputs instead of the best

@@ -194,7 +194,7 @@ def find_problem(name: str, options: DecodeHParams) -> Problem | None:
     Raises:
         T2TError: the options need it.
     """
-    if name in registry.list_problems():
+    if registry.has_problem(name):
         return registry.problem(name)
     if options.constrained:
         raise T2TError(f"constrained=True needs the problem {name}, which is unknown: give --t2t_usr_dir")

@@ -74,7 +74,7 @@ class WarmStart:
             T2TError: its outputs are of another kind, or its architecture is another one.
         """
         other, where = self.folder.run.problem, f"--warm_start_from={self.folder.path}"
-        if other != problem and other in registry.list_problems():
+        if other != problem and registry.has_problem(other):
             kinds = {registry.problem(name).targets_are_text for name in (other, problem)}
             if len(kinds) > 1:
                 raise T2TError(f"{where}: a model of {other} cannot become one of {problem}")

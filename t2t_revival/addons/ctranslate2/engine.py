@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import sys
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -30,7 +30,7 @@ from t2t_revival.data.workers import cores
 from t2t_revival.decoding import capabilities
 from t2t_revival.decoding.alignment_heads import AlignmentHeads, all_heads
 from t2t_revival.decoding.engine import Annotations, Engine, EngineConfig, Inputs, max_output_length
-from t2t_revival.decoding.hypothesis_scores import ALPHA, length_penalty
+from t2t_revival.decoding.hypothesis_scores import ALPHA, NORMALIZE, number
 from t2t_revival.decoding.notes import OnNote
 from t2t_revival.decoding.options import CTRANSLATE2, PRECISIONS, DecodeHParams
 from t2t_revival.errors import T2TError
@@ -59,9 +59,9 @@ class Hypothesis:
         """True if it ends with EOS."""
         return self.ids[-1:] == [EOS]
 
-    def score(self, alpha: float) -> float:
-        """Log-probability / length penalty."""
-        return float(length_penalty(self.log_prob, len(self.ids), alpha))
+    def score(self, terms: Mapping[str, float]) -> float:
+        """Its score by the terms of the search."""
+        return number(self.log_prob, len(self.ids), terms)
 
 
 @dataclass(frozen=True)
@@ -192,21 +192,20 @@ class CTranslate2Engine(Engine):
 
     def search(self, inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:
         beam_size, extra_length, n, score_terms = inputs.settings
-        alpha = score_terms.get(ALPHA, 0.0)
         prefixes = inputs.prefixes if inputs.has_prefixes else [[]] * len(inputs.ids)
         sentences = [
             self._sentence(source, prefix, extra_length)
             for source, prefix in zip(inputs.ids, prefixes, strict=True)
         ]
-        found = self._hypotheses(sentences, beam_size, alpha)
-        best = [_best(hypotheses, alpha, n) for hypotheses in found]
+        found = self._hypotheses(sentences, beam_size, score_terms)
+        best = [_best(hypotheses, score_terms, n) for hypotheses in found]
         longest = max((len(output.ids) for outputs in best for output in outputs), default=0)
         ids = np.full((len(best), n, longest), PAD, np.int32)
         scores = np.full((len(best), n), -np.inf, np.float32)
         for row, outputs in enumerate(best):
             for place, output in enumerate(outputs):
                 ids[row, place, : len(output.ids)] = output.ids
-                scores[row, place] = output.score(alpha)
+                scores[row, place] = output.score(score_terms)
         return ids, scores
 
     def score(self, source_ids: Any, target_ids: Any) -> np.ndarray:
@@ -258,7 +257,7 @@ class CTranslate2Engine(Engine):
         return Sentence(pieces, beginning, max_output_length(*sizes, self._options.max_length_ratio))
 
     def _hypotheses(
-        self, sentences: Sequence[Sentence], beam_size: int, alpha: float
+        self, sentences: Sequence[Sentence], beam_size: int, terms: Mapping[str, float]
     ) -> list[list[Hypothesis]]:
         """Returns the hypotheses of each sentence, none longer than its maximum.
 
@@ -266,23 +265,24 @@ class CTranslate2Engine(Engine):
         alone: longer hypotheses are dropped. Where none of the others is finished, the sentence is translated
         again, with those of equal maximum, so that it is cut there.
         """
-        found = self._translate(sentences, beam_size, alpha)
+        found = self._translate(sentences, beam_size, terms)
         to_cut: dict[int, list[int]] = {}
         for index, (sentence, hypotheses) in enumerate(zip(sentences, found, strict=True)):
             found[index] = [one for one in hypotheses if len(one.ids) <= sentence.max_length]
             if len(found[index]) < len(hypotheses) and not any(one.finished for one in found[index]):
                 to_cut.setdefault(sentence.max_length, []).append(index)
         for indices in to_cut.values():
-            again = self._translate([sentences[index] for index in indices], beam_size, alpha)
+            again = self._translate([sentences[index] for index in indices], beam_size, terms)
             for index, hypotheses in zip(indices, again, strict=True):
                 found[index] = hypotheses
         return found
 
     def _translate(
-        self, sentences: Sequence[Sentence], beam_size: int, alpha: float
+        self, sentences: Sequence[Sentence], beam_size: int, terms: Mapping[str, float]
     ) -> list[list[Hypothesis]]:
         """Translates sentences whose outputs have at most the largest of their maximum lengths."""
         sources, prefixes = ([getattr(s, part) for s in sentences] for part in ("source", "prefix"))
+        exponent = terms.get(ALPHA, 0.0) + terms.get(NORMALIZE, 0.0)
         with _errors():
             results = self._converted.translator.translate_batch(
                 sources,
@@ -290,7 +290,7 @@ class CTranslate2Engine(Engine):
                 max_batch_size=MAX_BATCH_SIZE if self._converted.device == CPU else 0,
                 beam_size=beam_size,
                 num_hypotheses=beam_size,
-                length_penalty=alpha,
+                length_penalty=exponent,
                 repetition_penalty=self._options.repetition_penalty,
                 no_repeat_ngram_size=self._options.no_repeat_ngram_size,
                 max_input_length=0,
@@ -303,7 +303,7 @@ class CTranslate2Engine(Engine):
         forced = self._prefix_log_probs(sources, prefixes)
         return [
             [
-                Hypothesis([self._ids[piece] for piece in pieces], score * len(pieces) ** alpha + log_prob)
+                Hypothesis([self._ids[piece] for piece in pieces], score * len(pieces) ** exponent + log_prob)
                 for pieces, score in zip(result.hypotheses, result.scores, strict=True)
                 if pieces
             ]
@@ -367,10 +367,10 @@ def _to_pieces(ids: Sequence[int], pieces: Sequence[str]) -> list[str]:
     return [pieces[token] for token in until_eos(ids)]
 
 
-def _best(hypotheses: list[Hypothesis], alpha: float, n: int) -> list[Hypothesis]:
+def _best(hypotheses: list[Hypothesis], terms: Mapping[str, float], n: int) -> list[Hypothesis]:
     """Returns the n best hypotheses, best first; cut ones only where none is finished."""
     finished = [hypothesis for hypothesis in hypotheses if hypothesis.finished]
-    return sorted(finished or hypotheses, key=lambda found: -found.score(alpha))[:n]
+    return sorted(finished or hypotheses, key=lambda found: -found.score(terms))[:n]
 
 
 @contextmanager

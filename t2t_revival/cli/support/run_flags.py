@@ -131,9 +131,7 @@ class RunFlags(ProblemFlags):
             self._check_names(path)
         self.refuse_t2t(path)
         run, problem, named = folder.run, self.problem or "", self.hparams_set or ""
-        is_t2t_problem = (
-            t2t_names.is_problem(problem, run.problem) and problem not in registry.list_problems()
-        )
+        is_t2t_problem = t2t_names.is_problem(problem, run.problem) and not registry.has_problem(problem)
         is_t2t_set = named.startswith(T2T_SETS) and named in registry.list_hparams()
         if is_t2t_set:
             is_t2t_set = registry.hparams(named).architecture() == folder.hparams.architecture()
@@ -183,7 +181,9 @@ class RunFlags(ProblemFlags):
     def _check_names(self, path: Path) -> None:
         """Checks that problem and hparams set exist: where one is misspelt, so is the default output_dir."""
         try:
-            if self.problem and t2t_names.problem_here(self.problem) not in registry.list_problems():
+            if self.problem and not registry.has_problem(
+                t2t_names.problem_here(self.problem) or self.problem
+            ):
                 registry.problem(self.problem)
             if self.hparams_set:
                 registry.hparams(self.hparams_set)

@@ -1,0 +1,308 @@
+"""MarianMT models of transformers (OPUS-MT on the Hub): their folder as an output_dir."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from t2t_revival import registry
+from t2t_revival.data.vocabulary.marian import EOS_PIECE, PAD_PIECE, in_order, pack
+from t2t_revival.data.vocabulary.text_encoder import MARIAN
+from t2t_revival.errors import T2TError
+from t2t_revival.hparams import HParams
+from t2t_revival.imports import tensors
+from t2t_revival.imports.model import ImportedModel, ImportResult, Shapes, VocabularyFile, check_unused, save
+from t2t_revival.model.embedding import sinusoids
+
+CONFIG, GENERATION, TOKENIZER = "config.json", "generation_config.json", "tokenizer_config.json"
+WEIGHTS = ("model.safetensors", "pytorch_model.bin")
+ARCHITECTURE = "MarianMTModel"
+HPARAMS_SET = "marian_base"
+ACTIVATIONS = {"swish": "swish", "silu": "swish", "relu": "relu", "gelu": "gelu"}
+EPSILON = 1e-5  # of PyTorch's norms
+SUPPORTED = {  # values of config.json; one that it lacks is the first
+    "scale_embedding": (True,),
+    "static_position_embeddings": (True,),
+    "normalize_before": (False,),
+    "normalize_embedding": (False,),
+    "add_final_layer_norm": (False,),
+    "tie_word_embeddings": (True,),
+    "share_encoder_decoder_embeddings": (True,),
+}
+SUBLAYERS = {  # of encoder and decoder here, and there: attention, or feed-forward network, and norm
+    "self_attention": ("self_attn", "self_attn_layer_norm"),
+    "encoder_attention": ("encoder_attn", "encoder_attn_layer_norm"),
+    "feed_forward": ("", "final_layer_norm"),
+}
+EMBEDDINGS = ("model.shared", "model.encoder.embed_tokens", "model.decoder.embed_tokens", "lm_head")
+POSITIONS = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
+SINUSOID, TIMING = "sinusoid", "timing"
+
+
+@dataclass(frozen=True)
+class MarianMT:
+    """Files of a model of transformers.
+
+    Args:
+        folder: with config.json, the weights, source.spm, target.spm and vocab.json.
+
+    Attributes:
+        config: config.json.
+        table: Marian's id of each piece.
+        weights: arrays by name.
+
+    Raises:
+        T2TError: a file is missing or corrupt, or the model is of another kind; names the first fault.
+    """
+
+    folder: Path
+    config: dict[str, Any]
+    table: dict[str, int]
+    weights: dict[str, np.ndarray]
+
+    @classmethod
+    def load(cls, folder: Path) -> MarianMT:
+        config, table = _json(folder / CONFIG), _json(folder / "vocab.json")
+        _check(config, folder / CONFIG)
+        try:
+            size = len(in_order(table))
+        except (ValueError, TypeError) as error:
+            raise T2TError(f"{folder / 'vocab.json'}: not a table of pieces: {error}") from error
+        if size != config["vocab_size"] or table.get(PAD_PIECE) != config["pad_token_id"]:
+            raise T2TError(
+                f"{folder / 'vocab.json'}: {size} pieces, {PAD_PIECE} is {table.get(PAD_PIECE)}; {CONFIG} "
+                f"has vocab_size={config['vocab_size']}, pad_token_id={config['pad_token_id']}: the "
+                "vocabulary of another model"
+            )
+        if table[EOS_PIECE] != config["eos_token_id"]:
+            raise T2TError(f"{folder / CONFIG}: eos_token_id={config['eos_token_id']} is not {EOS_PIECE}")
+        found = [folder / name for name in WEIGHTS if (folder / name).exists()]
+        if not found:
+            raise T2TError(f"{folder}: there is neither {' nor '.join(WEIGHTS)}; get the folder again")
+        return cls(folder, config, table, tensors.read(found[0]))
+
+    def hparams(self) -> HParams:
+        """Returns the hyperparameters of the model, those of `marian_base` where it does not tell."""
+        config = self.config
+        return registry.hparams(HPARAMS_SET).replace(
+            num_hidden_layers=config["encoder_layers"],
+            num_encoder_layers=config["encoder_layers"],
+            num_decoder_layers=config["decoder_layers"],
+            hidden_size=config["d_model"],
+            filter_size=config["encoder_ffn_dim"],
+            num_heads=config["encoder_attention_heads"],
+            ffn_activation=ACTIVATIONS[config["activation_function"]],
+            norm_epsilon=EPSILON,
+            pos=self.pos,
+            layer_prepostprocess_dropout=config.get("dropout", 0.1),
+            attention_dropout=config.get("attention_dropout", 0.0),
+            relu_dropout=config.get("activation_dropout", 0.0),
+        )
+
+    @property
+    def pos(self) -> str:
+        """How positions are told: as the paper has them, or as T2T and Marian if the weights say so.
+
+        Raises:
+            T2TError: the weights have others.
+        """
+        table = self.weights.get(POSITIONS[0])
+        if table is None:
+            return SINUSOID
+        length, hidden = table.shape
+        positions = np.arange(length, dtype=np.float32)
+        timing = np.asarray(sinusoids(positions, hidden, as_t2t=True))
+        paper = np.asarray(sinusoids(positions, hidden))
+        halves = np.concatenate([paper[:, ::2], paper[:, 1::2]], axis=1)
+        for name, known in ((SINUSOID, halves), (TIMING, timing)):
+            if np.abs(table - known).max() < 1e-3:  # cosines of large angles differ by their rounding
+                return name
+        raise T2TError(f"{self.folder}: {POSITIONS[0]} is not made of sinusoids: learned positions")
+
+    def decode_hparams(self) -> dict[str, Any]:
+        """Returns the defaults of decoding: the beam of the folder, and Marian's normalisation."""
+        path = self.folder / GENERATION
+        settings = {**self.config, **(_json(path) if path.exists() else {})}
+        beams, exponent = settings.get("num_beams") or 4, settings.get("length_penalty")
+        return {"beam_size": beams, "alpha": 0.0, "normalize": 1.0 if exponent is None else exponent}
+
+    def arrays(self, shapes: Shapes) -> dict[str, np.ndarray]:
+        """Returns the array of each weight of a model with these shapes, by name.
+
+        Raises:
+            T2TError: one is missing, or has another shape, or nothing here has it.
+        """
+        reader = _Reader(self, self.pos)
+        arrays = reader.all()
+        if left := sorted(set(self.weights) - reader.used - {f"{name}.weight" for name in EMBEDDINGS}):
+            raise T2TError(f"{self.folder}: the model has {left[0]}, which no MarianMT model has")
+        for name, shape in shapes.items():
+            if arrays[name].shape != shape:
+                raise T2TError(
+                    f"{self.folder}: the weights of {name} have the shape {arrays[name].shape}, {CONFIG} "
+                    f"requires {shape}: they are of another model"
+                )
+        return arrays
+
+
+class _Reader:
+    """Names and layouts of transformers' weights.
+
+    Kernels are transposed, those of queries, keys and values stand side by side. Sines come before cosines
+    there; for positions as the paper has them all channels are put in its order, which changes no result.
+    """
+
+    def __init__(self, model: MarianMT, pos: str) -> None:
+        self._model, self.used = model, set(POSITIONS)
+        hidden = model.config["d_model"]
+        order = np.arange(hidden)
+        self._order = order.reshape(2, -1).T.ravel() if pos == SINUSOID else order
+        rows = in_order(model.table)
+        self._rows = [model.table.get(piece, model.config["pad_token_id"]) for piece in rows]
+
+    def all(self) -> dict[str, np.ndarray]:
+        """Returns all weights by their names here."""
+        embeddings = self._read("model.shared.weight", "model.decoder.embed_tokens.weight", "lm_head.weight")
+        if len(embeddings) != len(self._rows):
+            raise T2TError(f"{self._model.folder}: {len(embeddings)} embeddings, {len(self._rows)} pieces")
+        arrays = {
+            "target_embedding/embeddings": embeddings[self._rows][:, self._order],
+            "target_embedding/softmax_bias": self._read("final_logits_bias").reshape(-1)[self._rows],
+        }
+        if arrays["target_embedding/embeddings"][0].any():
+            raise T2TError(f"{self._model.folder}: the embedding of {PAD_PIECE}, the start, is not 0")
+        for stack in ("encoder", "decoder"):
+            for layer in range(self._model.config[f"{stack}_layers"]):
+                arrays |= self._layer(f"{stack}/layer_{layer}", f"model.{stack}.layers.{layer}")
+        return arrays
+
+    def _layer(self, ours: str, theirs: str) -> dict[str, np.ndarray]:
+        order, arrays = self._order, {}
+        for name, (attention, norm) in SUBLAYERS.items():
+            if name == "encoder_attention" and ours.startswith("encoder"):
+                continue
+            path, there = f"{ours}/{name}", f"{theirs}.{attention}"
+            if attention:
+                query, key, value = (self._linear(f"{there}.{part}_proj") for part in "qkv")
+                groups = {"query_key_value": (query, key, value)}
+                if name == "encoder_attention":
+                    groups = {"query": (query,), "key_value": (key, value)}
+                for group, parts in groups.items():
+                    arrays[f"{path}/{group}"] = np.concatenate([kernel[order] for kernel, _ in parts], axis=1)
+                    arrays[f"{path}/{group}_bias"] = np.concatenate([bias for _, bias in parts])
+                kernel, bias = self._linear(f"{there}.out_proj")
+                arrays[f"{path}/output"], arrays[f"{path}/output_bias"] = kernel[:, order], bias[order]
+            else:
+                kernel, bias = self._linear(f"{theirs}.fc1")
+                arrays[f"{path}/kernel_1"], arrays[f"{path}/bias_1"] = kernel[order], bias
+                kernel, bias = self._linear(f"{theirs}.fc2")
+                arrays[f"{path}/kernel_2"], arrays[f"{path}/bias_2"] = kernel[:, order], bias[order]
+            arrays[f"{path}_residual/norm/gamma"] = self._read(f"{theirs}.{norm}.weight")[order]
+            arrays[f"{path}_residual/norm/beta"] = self._read(f"{theirs}.{norm}.bias")[order]
+        return arrays
+
+    def _linear(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """Returns a kernel, [in, out], and its bias."""
+        return self._read(f"{name}.weight").T, self._read(f"{name}.bias")
+
+    def _read(self, *names: str) -> np.ndarray:
+        """Returns the first of some weights that is there, as float32."""
+        name = next((name for name in names if name in self._model.weights), None)
+        if name is None:
+            raise T2TError(f"{self._model.folder}: the weights lack {names[0]}: they are of another model")
+        self.used.add(name)
+        return np.asarray(self._model.weights[name], np.float32)
+
+
+def import_folder(folder: Path, output_dir: Path, problem: str | None = None) -> ImportResult:
+    """Writes an output_dir for a MarianMT model of transformers.
+
+    Args:
+        folder: see `MarianMT`.
+        output_dir: must not hold a model.
+        problem: name of a problem. `None` takes `translate_XX_YY` of the languages in tokenizer_config.json.
+
+    Raises:
+        T2TError: as `MarianMT`; output_dir holds a model, or the problem is not known. Nothing is written.
+    """
+    check_unused(output_dir)
+    model = MarianMT.load(folder)
+    name = registry.problem(problem or _problem(folder)).name
+    files = [_bytes(folder / part) for part in ("source.spm", "target.spm")]
+    imported = ImportedModel(
+        problem=name,
+        hparams_set=HPARAMS_SET,
+        hparams=model.hparams(),
+        vocabularies=[
+            VocabularyFile(f"vocab.{name}{MARIAN}", pack(model.table, *files), model.config["vocab_size"])
+        ],
+        decode_hparams={**registry.problem(name).decode_hparams(), **model.decode_hparams()},
+        weights=model.arrays,
+    )
+    return save(imported, output_dir)
+
+
+def is_model(folder: Path) -> bool:
+    """Returns whether a folder has the files of a model of transformers."""
+    return (folder / CONFIG).is_file() and not (folder / "run.json").exists()
+
+
+def _problem(folder: Path) -> str:
+    path = folder / TOKENIZER
+    settings = _json(path) if path.exists() else {}
+    name = f"translate_{settings.get('source_lang')}_{settings.get('target_lang')}"
+    try:
+        return registry.problem(name).name
+    except T2TError as error:
+        raise T2TError(
+            f"{path}: source_lang and target_lang are not two codes such as en and fi: give --problem, "
+            "such as --problem=translate_en_fi"
+        ) from error
+
+
+def _check(config: Mapping[str, Any], path: Path) -> None:
+    if (
+        ARCHITECTURE not in config.get("architectures", [ARCHITECTURE])
+        or config.get("model_type") != "marian"
+    ):
+        kind = config.get("architectures") or config.get("model_type")
+        raise T2TError(f"{path}: a model of the kind {kind}, not {ARCHITECTURE}: it cannot be imported")
+    sizes = ("encoder_layers", "decoder_layers", "d_model", "encoder_ffn_dim", "encoder_attention_heads")
+    for name in (*sizes, "vocab_size", "pad_token_id", "eos_token_id"):
+        if not isinstance(config.get(name), int):
+            raise T2TError(f"{path}: {name}={config.get(name)!r} is not a number")
+    for name, values in SUPPORTED.items():
+        if (value := config.get(name, values[0])) not in values:
+            raise T2TError(f"{path}: {name}={value} is not supported")
+    for encoders, decoders in (("encoder_ffn_dim", "decoder_ffn_dim"), ("encoder_attention_heads",) * 2):
+        other = decoders.replace("encoder", "decoder", 1)
+        if config.get(other) != config[encoders]:
+            raise T2TError(
+                f"{path}: {other}={config.get(other)} and {encoders}={config[encoders]} must be equal"
+            )
+    if config.get("activation_function") not in ACTIVATIONS:
+        raise T2TError(f"{path}: activation_function={config.get('activation_function')!r} is not supported")
+    if config.get("decoder_start_token_id", config["pad_token_id"]) != config["pad_token_id"]:
+        raise T2TError(f"{path}: the decoder starts with another token than {PAD_PIECE}: not supported")
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        values = json.loads(_bytes(path))
+    except (ValueError, RecursionError) as error:
+        raise T2TError(f"{path}: corrupt, not JSON ({error}); get it again") from error
+    if not isinstance(values, dict):
+        raise T2TError(f"{path}: corrupt, not a JSON object; get it again")
+    return values
+
+
+def _bytes(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise T2TError(f"{path}: {error.strerror}; get the folder again") from error
