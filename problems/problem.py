@@ -405,7 +405,7 @@ class Data:
         return dataclasses.replace(
             self,
             problem=self.problem.reversed(),
-            vocabularies=Vocabularies(*self.vocabularies[::-1]),
+            vocabularies=self.vocabularies.reversed(),
             parts={name: part.reversed() for name, part in self.parts.items()},
         )
 

@@ -8,6 +8,8 @@ Writes an output_dir that the other commands use, from one of these:
   vocabulary, vocab.*.subwords. Versions 1.4 to 1.15 can be read.
 - A MarianMT folder of transformers, as OPUS-MT publishes them: config.json, model.safetensors or
   pytorch_model.bin, source.spm, target.spm and vocab.json.
+- A model of Marian: a .npz file, or a folder with one, decoder.yml, and the vocabularies that it names:
+  SentencePiece models, or yaml with source.spm and target.spm beside it.
 """
 
 from __future__ import annotations
@@ -28,7 +30,7 @@ from t2t_revival.model_folder import IMPORTED_DATA
 if TYPE_CHECKING:
     from t2t_revival.imports.model import ImportResult
 
-OF_T2T = ("vocab_file", "hparams_set", "target_space_id", "ignored_hparams")  # flags
+OF_T2T = ("hparams_set", "target_space_id", "ignored_hparams")  # flags
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,7 @@ class ImportFlags(ProblemFlags):
     checkpoint: str = flag(
         "",
         "T2T's output_dir, whose newest checkpoint is imported, or a prefix: DIR/model.ckpt-1000; or a "
-        "MarianMT folder of transformers.",
+        "MarianMT folder of transformers, or Marian's FILE.npz or its folder.",
         missing=" is missing: it names the model: a folder, or a checkpoint of T2T",
     )
     output_dir: str = flag(
@@ -48,8 +50,8 @@ class ImportFlags(ProblemFlags):
     )
     vocab_file: str = flag(
         "",
-        "T2T's vocabulary, or two, SOURCE,TARGET, in the order of PROBLEM for PROBLEM_rev; by default what "
-        "is beside the checkpoint, or in data_dir of flags.txt.",
+        "T2T's or Marian's vocabulary, or two, SOURCE,TARGET (T2T's in the order of PROBLEM for its _rev); "
+        "by default what is beside the checkpoint, in data_dir of flags.txt, or in decoder.yml.",
     )
     hparams_set: str | None = flag(
         None, "Hparams set of the model; by default T2T's, or the nearest of T2T's sets."
@@ -88,14 +90,18 @@ def _import(flags: ImportFlags) -> None:
 
 def _imported(flags: ImportFlags, checkpoint: Path, output_dir: Path) -> ImportResult:
     """Imports a model by the kind of its files."""
-    from t2t_revival.imports import t2t, transformers
+    from t2t_revival.imports import marian, t2t, transformers
 
-    if transformers.is_model(checkpoint):
-        for name in OF_T2T:
-            if getattr(flags, name):
-                raise T2TError(f"--{name} is for tensor2tensor's checkpoints: leave it out")
-        return transformers.import_folder(checkpoint, output_dir, flags.problem)
     vocab_files = [Path(name).expanduser() for name in flags.vocab_file.split(",") if name]
+    of_transformers = transformers.is_model(checkpoint)
+    if of_transformers or marian.is_model(checkpoint):
+        for name in (*OF_T2T, *["vocab_file"] * of_transformers):
+            if getattr(flags, name):
+                raise T2TError(f"--{name} is not for models of this kind: leave it out")
+    if of_transformers:
+        return transformers.import_folder(checkpoint, output_dir, flags.problem)
+    if marian.is_model(checkpoint):
+        return marian.import_model(checkpoint, output_dir, flags.problem, vocab_files)
     settings = flags.problem, flags.hparams_set, flags.target_space_id, flags.ignored_hparams
     return t2t.import_checkpoint(t2t.ImportSource(checkpoint, vocab_files, *settings), output_dir)
 

@@ -92,9 +92,7 @@ class Translator(LineTranslator):
         alignment_heads: AlignmentHeads | None = None,
     ) -> None:
         self.vocabulary, self.problem = vocabulary, problem
-        self._vocabularies = Vocabularies.of(
-            [vocabulary, *([target_vocabulary] if target_vocabulary else [])]
-        )
+        self._vocabularies = Vocabularies(vocabulary, target_vocabulary or vocabulary.of_targets)
         self.options = options or DecodeHParams()
         check_tag(self.options.tag, self.vocabularies, problem)
         self._max_length = max_length or model.hparams.max_length

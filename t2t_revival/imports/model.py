@@ -9,12 +9,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from t2t_revival import registry
 from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.data.vocabulary import TextEncoder, open_vocabulary
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.hparams.hparams import FILE_NAME as HPARAMS_FILE
 from t2t_revival.model_folder import RUN_FILE, ModelFolder, Run
+from t2t_revival.problems import Problem
 from t2t_revival.training.model import build_model, compile_model
 from t2t_revival.training.state import TrainingState
 from t2t_revival.utils.files import atomic_write, check_file_name
@@ -82,6 +84,21 @@ def check_unused(output_dir: Path) -> None:
     existing += [checkpoint.path.name for checkpoint in checkpoints.list_checkpoints(output_dir)]
     if existing:
         raise T2TError(f"--output_dir={output_dir} is in use: it holds {existing[0]}; use another")
+
+
+def one_way_problem(name: str) -> Problem:
+    """Returns a problem whose data is made in the model's direction.
+
+    Raises:
+        T2TError: it is not known, or a reverse.
+    """
+    problem = registry.problem(name)
+    if problem.was_reversed:
+        other = f"translate_{problem.source_lang}_{problem.target_lang}"
+        raise T2TError(
+            f"--problem={name}: Marian's vocabularies are for one direction: give --problem={other}"
+        )
+    return problem
 
 
 def save(imported: ImportedModel, output_dir: Path) -> ImportResult:

@@ -16,7 +16,15 @@ from t2t_revival.data.vocabulary.text_encoder import MARIAN
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.imports import tensors
-from t2t_revival.imports.model import ImportedModel, ImportResult, Shapes, VocabularyFile, check_unused, save
+from t2t_revival.imports.layers import Layers
+from t2t_revival.imports.model import (
+    ImportedModel,
+    ImportResult,
+    VocabularyFile,
+    check_unused,
+    one_way_problem,
+    save,
+)
 from t2t_revival.model.embedding import sinusoids
 
 CONFIG, GENERATION, TOKENIZER = "config.json", "generation_config.json", "tokenizer_config.json"
@@ -34,13 +42,9 @@ SUPPORTED = {  # values of config.json; one that it lacks is the first
     "tie_word_embeddings": (True,),
     "share_encoder_decoder_embeddings": (True,),
 }
-SUBLAYERS = {  # of encoder and decoder here, and there: attention, or feed-forward network, and norm
-    "self_attention": ("self_attn", "self_attn_layer_norm"),
-    "encoder_attention": ("encoder_attn", "encoder_attn_layer_norm"),
-    "feed_forward": ("", "final_layer_norm"),
-}
-EMBEDDINGS = ("model.shared", "model.encoder.embed_tokens", "model.decoder.embed_tokens", "lm_head")
-POSITIONS = ("model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight")
+PREFIX = "model."  # of the names of most weights
+EMBEDDINGS = ("shared", "encoder.embed_tokens", "decoder.embed_tokens", "lm_head")
+POSITIONS = ("encoder.embed_positions.weight", "decoder.embed_positions.weight")
 SINUSOID, TIMING = "sinusoid", "timing"
 
 
@@ -84,7 +88,8 @@ class MarianMT:
         found = [folder / name for name in WEIGHTS if (folder / name).exists()]
         if not found:
             raise T2TError(f"{folder}: there is neither {' nor '.join(WEIGHTS)}; get the folder again")
-        return cls(folder, config, table, tensors.read(found[0]))
+        weights = {name.removeprefix(PREFIX): array for name, array in tensors.read(found[0]).items()}
+        return cls(folder, config, table, weights)
 
     def hparams(self) -> HParams:
         """Returns the hyperparameters of the model, those of `marian_base` where it does not tell."""
@@ -131,92 +136,20 @@ class MarianMT:
         beams, exponent = settings.get("num_beams") or 4, settings.get("length_penalty")
         return {"beam_size": beams, "alpha": 0.0, "normalize": 1.0 if exponent is None else exponent}
 
-    def arrays(self, shapes: Shapes) -> dict[str, np.ndarray]:
-        """Returns the array of each weight of a model with these shapes, by name.
+    def layers(self, hparams: HParams) -> Layers:
+        """Returns the weights; with the paper's positions, channels are put in its order.
 
-        Raises:
-            T2TError: one is missing, or has another shape, or nothing here has it.
+        Sines come before cosines there. A permutation of the channels of d_model changes no result.
         """
-        reader = _Reader(self, self.pos)
-        arrays = reader.all()
-        if left := sorted(set(self.weights) - reader.used - {f"{name}.weight" for name in EMBEDDINGS}):
-            raise T2TError(f"{self.folder}: the model has {left[0]}, which no MarianMT model has")
-        for name, shape in shapes.items():
-            if arrays[name].shape != shape:
-                raise T2TError(
-                    f"{self.folder}: the weights of {name} have the shape {arrays[name].shape}, {CONFIG} "
-                    f"requires {shape}: they are of another model"
-                )
-        return arrays
-
-
-class _Reader:
-    """Names and layouts of transformers' weights.
-
-    Kernels are transposed, those of queries, keys and values stand side by side. Sines come before cosines
-    there; for positions as the paper has them all channels are put in its order, which changes no result.
-    """
-
-    def __init__(self, model: MarianMT, pos: str) -> None:
-        self._model, self.used = model, set(POSITIONS)
-        hidden = model.config["d_model"]
-        order = np.arange(hidden)
-        self._order = order.reshape(2, -1).T.ravel() if pos == SINUSOID else order
-        rows = in_order(model.table)
-        self._rows = [model.table.get(piece, model.config["pad_token_id"]) for piece in rows]
-
-    def all(self) -> dict[str, np.ndarray]:
-        """Returns all weights by their names here."""
-        embeddings = self._read("model.shared.weight", "model.decoder.embed_tokens.weight", "lm_head.weight")
-        if len(embeddings) != len(self._rows):
-            raise T2TError(f"{self._model.folder}: {len(embeddings)} embeddings, {len(self._rows)} pieces")
-        arrays = {
-            "target_embedding/embeddings": embeddings[self._rows][:, self._order],
-            "target_embedding/softmax_bias": self._read("final_logits_bias").reshape(-1)[self._rows],
-        }
-        if arrays["target_embedding/embeddings"][0].any():
-            raise T2TError(f"{self._model.folder}: the embedding of {PAD_PIECE}, the start, is not 0")
-        for stack in ("encoder", "decoder"):
-            for layer in range(self._model.config[f"{stack}_layers"]):
-                arrays |= self._layer(f"{stack}/layer_{layer}", f"model.{stack}.layers.{layer}")
-        return arrays
-
-    def _layer(self, ours: str, theirs: str) -> dict[str, np.ndarray]:
-        order, arrays = self._order, {}
-        for name, (attention, norm) in SUBLAYERS.items():
-            if name == "encoder_attention" and ours.startswith("encoder"):
-                continue
-            path, there = f"{ours}/{name}", f"{theirs}.{attention}"
-            if attention:
-                query, key, value = (self._linear(f"{there}.{part}_proj") for part in "qkv")
-                groups = {"query_key_value": (query, key, value)}
-                if name == "encoder_attention":
-                    groups = {"query": (query,), "key_value": (key, value)}
-                for group, parts in groups.items():
-                    arrays[f"{path}/{group}"] = np.concatenate([kernel[order] for kernel, _ in parts], axis=1)
-                    arrays[f"{path}/{group}_bias"] = np.concatenate([bias for _, bias in parts])
-                kernel, bias = self._linear(f"{there}.out_proj")
-                arrays[f"{path}/output"], arrays[f"{path}/output_bias"] = kernel[:, order], bias[order]
-            else:
-                kernel, bias = self._linear(f"{theirs}.fc1")
-                arrays[f"{path}/kernel_1"], arrays[f"{path}/bias_1"] = kernel[order], bias
-                kernel, bias = self._linear(f"{theirs}.fc2")
-                arrays[f"{path}/kernel_2"], arrays[f"{path}/bias_2"] = kernel[:, order], bias[order]
-            arrays[f"{path}_residual/norm/gamma"] = self._read(f"{theirs}.{norm}.weight")[order]
-            arrays[f"{path}_residual/norm/beta"] = self._read(f"{theirs}.{norm}.bias")[order]
-        return arrays
-
-    def _linear(self, name: str) -> tuple[np.ndarray, np.ndarray]:
-        """Returns a kernel, [in, out], and its bias."""
-        return self._read(f"{name}.weight").T, self._read(f"{name}.bias")
-
-    def _read(self, *names: str) -> np.ndarray:
-        """Returns the first of some weights that is there, as float32."""
-        name = next((name for name in names if name in self._model.weights), None)
-        if name is None:
-            raise T2TError(f"{self._model.folder}: the weights lack {names[0]}: they are of another model")
-        self.used.add(name)
-        return np.asarray(self._model.weights[name], np.float32)
+        order = np.arange(hparams.hidden_size)
+        if hparams.pos == SINUSOID:
+            order = order.reshape(2, -1).T.ravel()
+        rows = [self.table.get(piece, self.config["pad_token_id"]) for piece in in_order(self.table)]
+        repeated = {*POSITIONS, *(f"{name}.weight" for name in EMBEDDINGS[1:])}
+        if "shared.weight" not in self.weights:  # one of the tables that are tied to it is there instead
+            repeated -= {"decoder.embed_tokens.weight"}
+        weights = {name: array for name, array in self.weights.items() if name not in repeated}
+        return Layers(self.folder, weights, hparams, [rows], order)
 
 
 def import_folder(folder: Path, output_dir: Path, problem: str | None = None) -> ImportResult:
@@ -232,17 +165,18 @@ def import_folder(folder: Path, output_dir: Path, problem: str | None = None) ->
     """
     check_unused(output_dir)
     model = MarianMT.load(folder)
-    name = registry.problem(problem or _problem(folder)).name
+    name = one_way_problem(problem or _problem(folder)).name
     files = [_bytes(folder / part) for part in ("source.spm", "target.spm")]
+    hparams = model.hparams()
     imported = ImportedModel(
         problem=name,
         hparams_set=HPARAMS_SET,
-        hparams=model.hparams(),
+        hparams=hparams,
         vocabularies=[
             VocabularyFile(f"vocab.{name}{MARIAN}", pack(model.table, *files), model.config["vocab_size"])
         ],
         decode_hparams={**registry.problem(name).decode_hparams(), **model.decode_hparams()},
-        weights=model.arrays,
+        weights=model.layers(hparams).arrays,
     )
     return save(imported, output_dir)
 

@@ -10,6 +10,7 @@ from t2t_revival.data.vocabulary.marian import MarianVocabulary
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 from t2t_revival.data.vocabulary.text_encoder import MARIAN, SUBWORDS, Splits, TextEncoder
+from t2t_revival.errors import T2TError
 
 __all__ = ["TextEncoder", "Vocabularies", "copy_name", "open_vocabulary"]
 
@@ -55,7 +56,20 @@ class Vocabularies(NamedTuple):
     @classmethod
     def of(cls, opened: Sequence[TextEncoder]) -> Vocabularies:
         """Returns one vocabulary for both sides, or two."""
-        return cls(opened[0], opened[-1].other_side)
+        return cls(opened[0], opened[-1].of_targets)
+
+    def reversed(self) -> Vocabularies:
+        """Returns them for the other direction.
+
+        Raises:
+            T2TError: sources are encoded otherwise than targets by the same file.
+        """
+        if not self.separate and self.inputs is not self.targets:
+            raise T2TError(
+                f"{self.inputs.path}: Marian's vocabularies are for one direction: the other one is a "
+                "problem of its own, such as translate_fi_en beside translate_en_fi"
+            )
+        return Vocabularies(self.targets, self.inputs)
 
     @property
     def separate(self) -> bool:

@@ -31,7 +31,7 @@ WRITTEN = (1980, 1, 1, 0, 0, 0)  # the time of all files, so that equal vocabula
 
 
 class MarianVocabulary(TextEncoder):
-    """One side of such a vocabulary; `other_side` is the other one.
+    """One side of such a vocabulary.
 
     It encodes and decodes as `MarianTokenizer` of transformers: a leading tag such as >>fra<< is one piece,
     and SentencePiece normalises the rest. Texts of the vocabulary's own special pieces are plain text.
@@ -67,8 +67,8 @@ class MarianVocabulary(TextEncoder):
         return type(self), (self.path, self._given_content, self._is_target)
 
     @property
-    def other_side(self) -> MarianVocabulary:
-        return MarianVocabulary(self.path, self.content, not self._is_target)
+    def of_targets(self) -> MarianVocabulary:
+        return self if self._is_target else MarianVocabulary(self.path, self.content, is_target=True)
 
     @property
     def size(self) -> int:
@@ -130,6 +130,19 @@ def in_order(table: Mapping[str, int]) -> list[str]:
         raise ValueError("its ids are not 0, 1, 2 and so on")
     first = [PAD_PIECE, EOS_PIECE]
     return [*first, *(piece for piece in ordered if piece not in first)]
+
+
+def table_of(model: bytes, path: Path) -> dict[str, int]:
+    """Returns the table of a SentencePiece model that Marian has as its vocabulary.
+
+    Raises:
+        T2TError: it is no such model.
+    """
+    try:
+        processor = sentencepiece.SentencePieceProcessor(model_proto=model or b"\0")
+    except RuntimeError as error:
+        raise T2TError(f"{path}: corrupt, or not a SentencePiece model; get it again") from error
+    return {processor.id_to_piece(number): number for number in range(processor.get_piece_size())}
 
 
 def pack(table: Mapping[str, int], source: bytes, target: bytes) -> bytes:

@@ -128,8 +128,8 @@ class TextEncoder(abc.ABC):
         return type(self), (self.path, self._given_content)
 
     @property
-    def other_side(self) -> TextEncoder:
-        """What encodes and decodes targets where this does so with sources, with the same ids."""
+    def of_targets(self) -> TextEncoder:
+        """The same ids for targets; another object where sources are encoded otherwise."""
         return self
 
     @property

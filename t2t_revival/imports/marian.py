@@ -1,0 +1,298 @@
+"""Models of Marian, such as those of OPUS-MT-train and HPLT: a .npz file and its vocabularies."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from t2t_revival import registry
+from t2t_revival.data.vocabulary.marian import in_order, pack, table_of
+from t2t_revival.data.vocabulary.text_encoder import MARIAN
+from t2t_revival.errors import T2TError
+from t2t_revival.hparams import HParams
+from t2t_revival.imports import tensors
+from t2t_revival.imports.layers import BIAS, SSRU, Layers
+from t2t_revival.imports.model import (
+    ImportedModel,
+    ImportResult,
+    VocabularyFile,
+    check_unused,
+    one_way_problem,
+    save,
+)
+
+CONFIG = "special:model.yml"  # the array of the settings
+HPARAMS_SET = "marian_base"
+EPSILON = 1e-6  # of Marian's norms
+ACTIVATIONS = ("relu", "swish")
+SUPPORTED: dict[str, tuple[Any, ...]] = {  # settings that a model may have or not, and their values
+    "type": ("transformer",),
+    "transformer-decoder-autoreg": ("self-attention", "rnn"),
+    "transformer-ffn-activation": ACTIVATIONS,
+    "transformer-ffn-depth": (2,),
+    "transformer-decoder-ffn-depth": (0, 2),
+    "transformer-no-projection": (False,),
+    "transformer-rnn-projection": (False,),
+    "transformer-tied-layers": ([],),
+    "transformer-train-position-embeddings": (False,),
+    "transformer-postprocess-emb": ("d", ""),
+    "transformer-pool": (False,),
+    "lemma-dim-emb": (0,),
+    "ulr": (False,),
+}
+ORDERS = {("", "dan", ""): ("none", "dan"), ("n", "da", "n"): ("n", "da")}  # of norms: Marian's, and ours
+
+
+def _names() -> dict[str, str]:
+    """Returns transformers' names of the weights of a layer by Marian's."""
+    norm = {"ln_scale": "weight", "ln_bias": "bias"}
+    names = {"rnn_W": f"{SSRU}.new", "rnn_Wf": f"{SSRU}.forget", "rnn_bf": f"{SSRU}.forget_bias"}
+    for part, name in (("self", "self_attn"), ("context", "encoder_attn")):
+        for letter, projection in zip("qkvo", ("q_proj", "k_proj", "v_proj", "out_proj"), strict=True):
+            names[f"{part}_W{letter}"] = f"{name}.{projection}.weight"
+            names[f"{part}_b{letter}"] = f"{name}.{projection}.bias"
+    for number in "12":
+        names[f"ffn_W{number}"], names[f"ffn_b{number}"] = f"fc{number}.weight", f"fc{number}.bias"
+    norms = {"self_Wo": "self_attn_layer_norm", "context_Wo": "encoder_attn_layer_norm"}
+    norms |= {"ffn_ffn": "final_layer_norm", "rnn_ffn": "self_attn_layer_norm"}
+    for theirs, ours in norms.items():
+        names |= {f"{theirs}_{end}{pre}": f"{ours}.{norm[end]}" for end in norm for pre in ("", "_pre")}
+    return names
+
+
+OF_LAYERS = _names()
+OTHERS = {
+    "Wemb": "shared.weight",
+    "encoder_Wemb": "encoder.embed_tokens.weight",
+    "decoder_Wemb": "decoder.embed_tokens.weight",
+    "decoder_ff_logit_out_W": "lm_head.weight",
+    "decoder_ff_logit_out_b": BIAS,
+    **{
+        f"{stack}_top_{theirs}": f"{stack}.layer_norm.{ours}"
+        for stack in ("encoder", "decoder")
+        for theirs, ours in (("ln_scale", "weight"), ("ln_bias", "bias"))
+    },
+}
+LAYER = re.compile(r"(encoder|decoder)_l(\d+)_(\w+)")
+
+
+@dataclass(frozen=True)
+class MarianModel:
+    """A model of Marian.
+
+    Attributes:
+        path: the .npz file.
+        config: its settings.
+        weights: arrays by transformers' names.
+        search: settings of decoder.yml beside it; empty without one.
+    """
+
+    path: Path
+    config: Mapping[str, Any]
+    weights: Mapping[str, np.ndarray]
+    search: Mapping[str, Any]
+
+    @classmethod
+    def load(cls, path: Path) -> MarianModel:
+        """Reads a .npz file, or that of a folder.
+
+        Raises:
+            T2TError: a file is missing or corrupt, or the model is of another kind; names the first fault.
+        """
+        folder = path if path.is_dir() else path.parent
+        search = _search_settings(folder)
+        file = _model_file(folder, search) if path.is_dir() else path
+        arrays = tensors.read(file)
+        if CONFIG not in arrays:
+            raise T2TError(f"{file}: no model of Marian: it lacks {CONFIG}")
+        config = _yaml(arrays.pop(CONFIG).tobytes().rstrip(b"\0"), f"{file}: {CONFIG}")
+        _check(config, file)
+        return cls(file, config, _renamed(arrays, file), search)
+
+    def hparams(self) -> HParams:
+        """Returns the hyperparameters of the model, those of `marian_base` where it does not tell."""
+        config = self.config
+        before, after = ORDERS[_order(config)]
+        return registry.hparams(HPARAMS_SET).replace(
+            num_hidden_layers=config["enc-depth"],
+            num_encoder_layers=config["enc-depth"],
+            num_decoder_layers=config["dec-depth"],
+            hidden_size=config["dim-emb"],
+            filter_size=config["transformer-dim-ffn"],
+            num_heads=config["transformer-heads"],
+            ffn_activation=config["transformer-ffn-activation"],
+            norm_epsilon=EPSILON,
+            layer_preprocess_sequence=before,
+            layer_postprocess_sequence=after,
+            decoder_self_attention="ssru" if config["transformer-decoder-autoreg"] == "rnn" else "attention",
+            shared_embedding_and_softmax_weights="lm_head.weight" not in self.weights,
+        )
+
+    def decode_hparams(self) -> dict[str, Any]:
+        """Returns the defaults of decoding, those of decoder.yml where there is one."""
+        normalize = float(self.search.get("normalize", 1.0))
+        return {"beam_size": int(self.search.get("beam-size", 4)), "alpha": 0.0, "normalize": normalize}
+
+
+def import_model(
+    path: Path, output_dir: Path, problem: str | None, vocab_files: Sequence[Path] = ()
+) -> ImportResult:
+    """Writes an output_dir for a model of Marian.
+
+    Args:
+        path: a .npz file, or a folder with one; beside it are the vocabularies and, where these are no
+            SentencePiece models, source.spm and target.spm.
+        output_dir: must not hold a model.
+        problem: name of a problem.
+        vocab_files: of sources and targets: yaml, or SentencePiece models. None takes those of decoder.yml.
+
+    Raises:
+        T2TError: as `MarianModel.load`; output_dir holds a model, a vocabulary is missing or another model's,
+            or the problem is not known. Nothing is written then.
+    """
+    check_unused(output_dir)
+    model = MarianModel.load(path)
+    if not problem:
+        raise T2TError(
+            "a model of Marian has no languages: give --problem, such as --problem=translate_en_fi"
+        )
+    name = one_way_problem(problem).name
+    vocabularies = _vocabularies(model, name, vocab_files)
+    hparams = model.hparams()
+    rows = [[table.get(piece, -1) for piece in in_order(table)] for _, table in vocabularies]
+    imported = ImportedModel(
+        problem=name,
+        hparams_set=HPARAMS_SET,
+        hparams=hparams,
+        vocabularies=[file for file, _ in vocabularies],
+        decode_hparams={**registry.problem(name).decode_hparams(), **model.decode_hparams()},
+        weights=Layers(model.path, model.weights, hparams, rows, np.arange(hparams.hidden_size)).arrays,
+    )
+    return save(imported, output_dir)
+
+
+def is_model(path: Path) -> bool:
+    """Returns whether a file, or one in a folder, is a model of Marian."""
+    if path.is_dir():
+        return not (path / "run.json").exists() and bool(_npz_files(path))
+    return path.suffix == ".npz"
+
+
+def _npz_files(folder: Path) -> list[Path]:
+    return sorted(file for file in folder.glob("*.npz") if not file.name.startswith("model.ckpt-"))
+
+
+def _model_file(folder: Path, search: Mapping[str, Any]) -> Path:
+    named = search.get("models")
+    if isinstance(named, list) and len(named) == 1:
+        return folder / Path(str(named[0])).name
+    files = _npz_files(folder)
+    if len(files) != 1:
+        raise T2TError(f"{folder}: {len(files)} models: give one of them: --checkpoint=FILE.npz")
+    return files[0]
+
+
+def _search_settings(folder: Path) -> Mapping[str, Any]:
+    files = sorted(folder.glob("*decoder.yml"))
+    return _yaml(files[0].read_bytes(), str(files[0])) if files else {}
+
+
+def _vocabularies(
+    model: MarianModel, name: str, given: Sequence[Path]
+) -> list[tuple[VocabularyFile, dict[str, int]]]:
+    """Returns the file and the table of the vocabulary of both sides, or of each."""
+    folder = model.path.parent
+    named = [folder / Path(str(file)).name for file in model.search.get("vocabs") or ()]
+    files = [*given] or named
+    if not files or len(files) > 2:
+        raise T2TError(f"{folder}: its vocabularies are not known: give --vocab_file=SOURCE,TARGET")
+    sides = []
+    for file, spm in ((files[0], "source.spm"), (files[-1], "target.spm")):
+        content = _read(file)
+        is_spm = file.suffix == ".spm"
+        table = table_of(content, file) if is_spm else _table(content, file)
+        sides.append((table, content if is_spm else _read(folder / spm)))
+    (source, source_spm), (target, target_spm) = sides
+    if source == target:
+        content = pack(source, source_spm, target_spm)
+        return [(VocabularyFile(f"vocab.{name}{MARIAN}", content, len(in_order(source))), source)]
+    return [
+        (VocabularyFile(f"vocab.{name}.{side}{MARIAN}", pack(table, spm, spm), len(in_order(table))), table)
+        for side, (table, spm) in zip(("source", "target"), sides, strict=True)
+    ]
+
+
+def _table(content: bytes, path: Path) -> dict[str, int]:
+    try:
+        table = {piece: int(number) for piece, number in _yaml(content, str(path), texts=True).items()}
+        in_order(table)
+    except ValueError as error:
+        raise T2TError(f"{path}: not a vocabulary of Marian: {error}") from error
+    return table
+
+
+def _renamed(arrays: Mapping[str, np.ndarray], path: Path) -> dict[str, np.ndarray]:
+    """Returns weights by transformers' names, in its layout: kernels [out, in], vectors of one dimension."""
+    renamed = {}
+    for name, array in arrays.items():
+        if array.dtype.kind != "f":
+            raise T2TError(f"{path}: {name} is of the type {array.dtype}, not of floating-point numbers")
+        ours = OTHERS.get(name)
+        if match := LAYER.fullmatch(name):
+            part = OF_LAYERS.get(match[3])
+            ours = part and f"{match[1]}.layers.{int(match[2]) - 1}.{part}"
+        if ours is None:
+            raise T2TError(f"{path}: the model has {name}, which is not supported")
+        is_table = ours.endswith(("embed_tokens.weight", "shared.weight"))
+        renamed[ours] = array if is_table else array.reshape(-1) if min(array.shape) == 1 else array.T
+    return renamed
+
+
+def _check(config: Mapping[str, Any], path: Path) -> None:
+    for name, values in SUPPORTED.items():
+        if name in config and config[name] not in values:
+            raise T2TError(f"{path}: {name}={config[name]!r} is not supported")
+    for name in ("enc-depth", "dec-depth", "dim-emb", "transformer-dim-ffn", "transformer-heads"):
+        if not isinstance(config.get(name), int):
+            raise T2TError(f"{path}: {name}={config.get(name)!r} is not a number")
+    if _order(config) not in ORDERS:
+        raise T2TError(f"{path}: norms in the order {_order(config)} are not supported")
+    if config.get("transformer-decoder-dim-ffn") not in (None, 0, config["transformer-dim-ffn"]):
+        raise T2TError(f"{path}: the decoder has another transformer-dim-ffn, which is not supported")
+    if config.get("transformer-decoder-autoreg") == "rnn" and config.get("dec-cell") != "ssru":
+        raise T2TError(f"{path}: dec-cell={config.get('dec-cell')!r} is not supported")
+
+
+def _order(config: Mapping[str, Any]) -> tuple[str, str, str]:
+    before, after, top = (
+        str(config.get(f"transformer-{name}", default))
+        for name, default in (("preprocess", ""), ("postprocess", "dan"), ("postprocess-top", ""))
+    )
+    return before, after, top
+
+
+def _yaml(content: bytes, where: str, texts: bool = False) -> dict[str, Any]:
+    """Returns a mapping, whose values are all texts with `texts`."""
+    import yaml
+
+    kinds = ("CBaseLoader", "BaseLoader") if texts else ("CSafeLoader", "SafeLoader")
+    loader = getattr(yaml, kinds[0], None) or getattr(yaml, kinds[1])
+    try:
+        values = yaml.load(content.decode("utf-8"), loader)
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise T2TError(f"{where}: corrupt, not YAML: {str(error).splitlines()[0]}; get it again") from error
+    if not isinstance(values, dict):
+        raise T2TError(f"{where}: corrupt, not a mapping; get it again")
+    return values
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise T2TError(f"{path}: {error.strerror}") from error
