@@ -92,7 +92,7 @@ setup(
         "alignments": ["eflomal>=2.0"],  # its wheel is compiled where it is installed
         "beam": ["apache-beam>=2.77,<3"],
         "ctranslate2": ["ctranslate2>=4.8"],
-        "hf": ["datasets>=5.2,<6"],
+        "hf": ["datasets>=5.2,<6", "huggingface_hub>=1", "safetensors>=0.5"],
         "litert": ["ai-edge-litert>=2.3"],
         "sentences": ["sentencex>=1.0"],
         "server": [
@@ -124,6 +124,7 @@ setup(
             "pytest-xdist>=3.6",
             "pyyaml>=6.0",
             "ruff>=0.12",
+            "safetensors>=0.5",
             "sentencex>=1.0",
             "uvicorn>=0.30",
             "uvloop>=0.20",

@@ -18,6 +18,7 @@ HEAVY = {  # slow to import, or optional
         "fastapi",
         "grpc",
         "requests",
+        "safetensors",
         "huggingface_hub",
         "jax",
         "sentencex",

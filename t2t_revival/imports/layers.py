@@ -78,10 +78,10 @@ class Layers:
         arrays = {}
         for name, (table, side) in tables.items():
             rows = np.array(self.rows[side])
-            if len(table) != rows.max() + 1:
+            if table.shape != (shape := (int(rows.max()) + 1, len(self.order))):
                 raise T2TError(
-                    f"{self.where}: {len(table)} embeddings for {rows.max() + 1} pieces: the "
-                    "vocabulary of another model"
+                    f"{self.where}: embeddings of the shape {table.shape}; vocabulary and settings require "
+                    f"{shape}: they are of another model"
                 )
             arrays[f"{name}/embeddings"] = np.where(rows[:, None] < 0, 0, table[rows][:, self.order])
         softmax = "target_embedding" if "softmax_embedding" not in tables else "softmax_embedding"

@@ -219,10 +219,9 @@ def _vocabularies(
         sides.append((table, content if is_spm else _read(folder / spm)))
     (source, source_spm), (target, target_spm) = sides
     if source == target:
-        content = pack(source, source_spm, target_spm)
-        return [(VocabularyFile(f"vocab.{name}{MARIAN}", content, len(in_order(source))), source)]
+        return [(VocabularyFile(f"vocab.{name}{MARIAN}", pack(source, source_spm, target_spm)), source)]
     return [
-        (VocabularyFile(f"vocab.{name}.{side}{MARIAN}", pack(table, spm, spm), len(in_order(table))), table)
+        (VocabularyFile(f"vocab.{name}.{side}{MARIAN}", pack(table, spm, spm)), table)
         for side, (table, spm) in zip(("source", "target"), sides, strict=True)
     ]
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from t2t_revival import registry
 from t2t_revival.checkpoints import directory as checkpoints
-from t2t_revival.data.vocabulary import TextEncoder, open_vocabulary
+from t2t_revival.data.vocabulary import Vocabularies, open_vocabulary
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.hparams.hparams import FILE_NAME as HPARAMS_FILE
@@ -30,7 +30,6 @@ class VocabularyFile(NamedTuple):
 
     name: str
     content: bytes
-    rows: int
 
 
 @dataclass(frozen=True)
@@ -113,10 +112,10 @@ def save(imported: ImportedModel, output_dir: Path) -> ImportResult:
     hparams, files = imported.hparams, imported.vocabularies
     for file in files:
         check_file_name(Path(file.name))
+    vocabularies = Vocabularies.of([open_vocabulary(*file) for file in files])
     folder = ModelFolder(output_dir)
     folder.prepare(imported.problem, imported.hparams_set, hparams)
-    separate = len(files) > 1
-    model = build_model(hparams, files[0].rows, target_vocab_size=files[1].rows if separate else None)
+    model = build_model(hparams, vocabularies.inputs.size, target_vocab_size=vocabularies.target_size)
     compile_model(model, hparams)  # as the trainer's, with Adam's moments
     variables = {v.path.removeprefix(SCOPE): v for v in model.trainable_variables}
     shapes = {name: tuple(variable.shape) for name, variable in variables.items()}
@@ -124,11 +123,13 @@ def save(imported: ImportedModel, output_dir: Path) -> ImportResult:
         variables[name].assign(array)
 
     output_dir.mkdir(parents=True, exist_ok=True)
-    copies = [_written(file, output_dir) for file in files]
+    for name, content in files:
+        with atomic_write(output_dir / name) as written:
+            written.write(content)
     arrays = {**checkpoints.model_arrays(model), **checkpoints.optimizer_arrays(model.optimizer)}
     meta = {**asdict(TrainingState(step=imported.step)), "architecture": model.hparams.architecture()}
     checkpoints.save(output_dir / checkpoints.file_name(imported.step), arrays, meta)
-    inputs, targets = copies[0], copies[-1]
+    (inputs, targets), separate = vocabularies, vocabularies.separate
     run = Run(
         problem=imported.problem,
         hparams_set=imported.hparams_set,
@@ -139,12 +140,6 @@ def save(imported: ImportedModel, output_dir: Path) -> ImportResult:
         target_vocabulary=targets.path.name if separate else "",
         target_fingerprint=targets.fingerprint if separate else "",
     )
-    folder.save(run, hparams, *(copy.path for copy in copies))
-    sizes = {copy.path.name: copy.size for copy in copies}
+    folder.save(run, hparams, *(output_dir / file.name for file in files))
+    sizes = {each.path.name: each.size for each in vocabularies.all}
     return ImportResult(folder, imported.step, model.count_params(), sizes, imported.notes)
-
-
-def _written(file: VocabularyFile, output_dir: Path) -> TextEncoder:
-    with atomic_write(output_dir / file.name) as written:
-        written.write(file.content)
-    return open_vocabulary(output_dir / file.name)

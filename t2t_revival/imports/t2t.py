@@ -114,7 +114,7 @@ def _padded(vocabulary: SubwordVocabulary, rows: int, divisor: int) -> Vocabular
         raise _other_model(vocabulary, str(rows))
     newline = b"" if not missing or vocabulary.content.endswith(b"\n") else b"\n"
     name = f"{copy_name(vocabulary.path).removesuffix(SUBWORDS)}{SUBWORDS}"
-    return VocabularyFile(name, vocabulary.content + newline + EMPTY_SUBTOKEN * missing, rows)
+    return VocabularyFile(name, vocabulary.content + newline + EMPTY_SUBTOKEN * missing)
 
 
 def _other_model(vocabulary: SubwordVocabulary, rows: str) -> T2TError:

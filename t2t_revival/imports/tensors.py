@@ -74,7 +74,7 @@ class Storage(NamedTuple):
 
 
 def _tensor(storage: Storage, offset: int, shape: tuple[int, ...], strides: tuple[int, ...], *_: Any) -> Any:
-    """What a PyTorch file calls to make a tensor, whose strides count elements."""
+    """Makes a tensor for a PyTorch file, whose strides count elements."""
     flat = storage.array()
     last = offset + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
     if min((offset, *shape, *strides)) < 0 or last >= len(flat):

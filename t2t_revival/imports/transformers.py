@@ -111,7 +111,7 @@ class MarianMT:
 
     @property
     def pos(self) -> str:
-        """How positions are told: as the paper has them, or as T2T and Marian if the weights say so.
+        """The kind of positions: the paper's, or that of T2T and Marian if the weights say so.
 
         Raises:
             T2TError: the weights have others.
@@ -172,9 +172,7 @@ def import_folder(folder: Path, output_dir: Path, problem: str | None = None) ->
         problem=name,
         hparams_set=HPARAMS_SET,
         hparams=hparams,
-        vocabularies=[
-            VocabularyFile(f"vocab.{name}{MARIAN}", pack(model.table, *files), model.config["vocab_size"])
-        ],
+        vocabularies=[VocabularyFile(f"vocab.{name}{MARIAN}", pack(model.table, *files))],
         decode_hparams={**registry.problem(name).decode_hparams(), **model.decode_hparams()},
         weights=model.layers(hparams).arrays,
     )

@@ -60,7 +60,7 @@ class Hypothesis:
         return self.ids[-1:] == [EOS]
 
     def score(self, terms: Mapping[str, float]) -> float:
-        """Its score by the terms of the search."""
+        """Returns its score by the terms of the search."""
         return number(self.log_prob, len(self.ids), terms)
 
 

@@ -10,14 +10,13 @@ import keras_nlp
 import tensorflow as tf
 import tensorflow_text as tf_text
 
-from t2t_revival.data.vocabulary.sentencepiece import SPACE_MARK
 from t2t_revival.data.vocabulary.subword_format import (
     END,
     ESCAPE_CHARACTERS,
     REPLACEMENT,
     alphanumeric_bounds,
 )
-from t2t_revival.data.vocabulary.text_encoder import EOS, PAD
+from t2t_revival.data.vocabulary.text_encoder import EOS, PAD, SPACE_MARK
 from t2t_revival.utils.keras_hooks import name_vocabulary
 from t2t_revival.utils.native_log import quiet
 

@@ -17,8 +17,14 @@ from typing import TYPE_CHECKING
 
 import sentencepiece
 
-from t2t_revival.data.vocabulary.sentencepiece import ERRORS_ONLY, SPACE_MARK
-from t2t_revival.data.vocabulary.text_encoder import Splits, TextEncoder, merge_splits, until_eos
+from t2t_revival.data.vocabulary.sentencepiece import ERRORS_ONLY
+from t2t_revival.data.vocabulary.text_encoder import (
+    SPACE_MARK,
+    Splits,
+    TextEncoder,
+    merge_splits,
+    until_eos,
+)
 from t2t_revival.errors import T2TError
 
 if TYPE_CHECKING:

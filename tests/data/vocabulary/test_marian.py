@@ -1,0 +1,91 @@
+"""`MarianVocabulary`: the same ids in Python and in the graph; tags; two sides of one table."""
+
+import pickle
+
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from t2t_revival import T2TError
+from t2t_revival.data.vocabulary import Vocabularies, open_vocabulary
+from t2t_revival.data.vocabulary.marian import in_order
+from tests.support.marian_models import LINES, PIECES, ZIELE, vocabulary_content
+
+CONTENT = vocabulary_content()
+
+
+@pytest.fixture(scope="module")
+def sides(tmp_path_factory):
+    path = tmp_path_factory.mktemp("vocabulary") / "vocab.x.marian"
+    path.write_bytes(CONTENT)
+    return Vocabularies.open([path])
+
+
+def test_two_sides_of_one_vocabulary(sides):
+    inputs, targets = sides
+    assert (sides.separate, sides.all, sides.target_size) == (False, [inputs], None)
+    assert inputs.pieces == targets.pieces
+    assert (inputs.size, inputs.pieces[:3]) == (PIECES, ["<pad>", "</s>", "<unk>"])
+    assert targets.of_targets is targets
+    for side, line in ((inputs, LINES[0]), (targets, ZIELE[0])):
+        assert side.decode([*side.encode(line), 1, 5]) == line
+    assert inputs.encode(ZIELE[1]) != targets.encode(ZIELE[1])
+    again = pickle.loads(pickle.dumps(targets))
+    assert again.encode(ZIELE[1]) == targets.encode(ZIELE[1])
+    with pytest.raises(T2TError, match="Marian's vocabularies are for one direction"):
+        sides.reversed()
+
+
+def test_tags(sides):
+    """A leading tag is one piece; what stands in the text is text. So it is in transformers 5."""
+    inputs, _ = sides
+    tag, unknown = inputs.pieces.index(">>deu<<"), inputs.unknown
+    plain = inputs.encode("The dog")
+    assert inputs.tags == [">>deu<<", ">>nds<<"]
+    assert inputs.encode(">>deu<< The dog") == inputs.encode(">>deu<<The dog") == [tag, *plain]
+    assert inputs.encode(">>xyz<< The dog") == [unknown, *plain]
+    assert inputs.encode("The >>deu<< dog")[0] == plain[0]
+    assert inputs.banned == unknown == 2
+
+
+TEXTS = st.text(
+    st.one_of(st.characters(exclude_categories=["Cs", "Cc"]), st.sampled_from("abc >><<\u2581ä.")),
+    max_size=20,
+)
+
+
+@settings(max_examples=25)
+@given(texts=st.lists(TEXTS, min_size=1, max_size=40))
+def test_the_graph_is_python(sides, texts):
+    for side in sides:
+        expected = side.encode_batch([*texts, ">>deu<< b", ""])
+        assert side.graph.encode(tf.constant([*texts, ">>deu<< b", ""])).to_list() == expected
+        decoded = side.graph.decode(tf.ragged.constant(expected, tf.int32, ragged_rank=1))
+        assert [text.decode() for text in decoded.numpy()] == [side.decode(ids) for ids in expected]
+
+
+def test_the_order_of_ids():
+    """EOS may have any id in Marian's table, as it has in later models of OPUS-MT."""
+    assert in_order({"a": 0, "</s>": 1, "<unk>": 2}) == ["<pad>", "</s>", "a", "<unk>"]
+    assert in_order({"<unk>": 0, "<pad>": 1, "</s>": 2}) == ["<pad>", "</s>", "<unk>"]
+    for wrong in ({"a": 0, "</s>": 1}, {"</s>": 0, "<unk>": 2}, {"</s>": 0, "<unk>": 0}):
+        with pytest.raises(ValueError, match=r"the table lacks <unk>|its ids are not 0, 1, 2 and so on"):
+            in_order(wrong)
+
+
+@pytest.mark.parametrize("content", [b"", b"PK", CONTENT[:-50], CONTENT[:200]])
+def test_corrupt_files(tmp_path, content):
+    (tmp_path / "vocab.x.marian").write_bytes(content)
+    with pytest.raises(T2TError, match=r"vocab\.x\.marian: corrupt, or not a vocabulary"):
+        open_vocabulary(tmp_path / "vocab.x.marian")
+
+
+def test_merges_can_be_undone(sides):
+    for side in sides:
+        splits = side.splits()
+        assert splits.parts.any()
+        piece = next(i for i, parts in enumerate(splits.parts[: side.size]) if parts.all())
+        joined = "".join(side.pieces[part] for part in splits.parts[piece] if part < side.size)
+        assert side.pieces[piece].startswith(joined[:1])
+        assert side.parts(side.pieces[piece]) == [piece]

@@ -1,0 +1,232 @@
+"""Models of Marian: the same logits as of transformers, whose names differ; bad files are refused."""
+
+import json
+
+import numpy as np
+import pytest
+
+from t2t_revival import HParams, T2TError, Translator
+from t2t_revival.imports.marian import import_model
+from t2t_revival.imports.transformers import import_folder
+from tests.support.commands import run
+from tests.support.marian_models import (
+    LINES,
+    PIECES,
+    marian_weights,
+    models,
+    reference,
+    reference_weights,
+    sentencepiece_model,
+    table,
+    write_marian,
+    write_marian_mt,
+)
+
+PROBLEM = "translate_en_de"
+PAIRS = {
+    "inputs": np.array([[5, 9, 3, 1, 0], [7, 2, 2, 8, 1]]),
+    "targets": np.array([[4, 6, 1], [99, 3, 10]]),
+}
+
+
+def imported(path, out, problem=PROBLEM, vocab_files=()):
+    import_model(path, out, problem, vocab_files)
+    return Translator.load(out)
+
+
+def test_logits_are_those_of_transformers_with_marians_positions(tmp_path):
+    """Padding, which Marian has not, is never produced."""
+    found = np.asarray(imported(write_marian(tmp_path / "marian"), tmp_path / "out").model(PAIRS))
+    positions = np.asarray(timing(64, 16), np.float32)
+    weights = {**reference_weights(), "model.encoder.embed_positions.weight": positions}
+    theirs = write_marian_mt(tmp_path / "theirs", weights=weights)
+    import_folder(theirs, tmp_path / "other")
+    expected = np.asarray(Translator.load(tmp_path / "other").model(PAIRS))
+    np.testing.assert_allclose(found[..., 1:], expected[..., 1:], atol=1e-4)  # by the norms' epsilon
+    assert found[..., 0].max() < -9000
+
+
+def timing(length, channels):
+    """Marian's positions."""
+    waves = channels // 2
+    angles = np.arange(length)[:, None] * 10_000 ** -(np.arange(waves) / (waves - 1))
+    return np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
+
+
+@pytest.mark.slow
+def test_scores_are_those_of_ctranslate2s_converter(tmp_path):
+    """It reads the same file, with Marian's own positions given to it, as it takes the paper's else."""
+    ctranslate2 = pytest.importorskip("ctranslate2")
+    from ctranslate2.converters import MarianConverter
+
+    file = write_marian(tmp_path / "marian")
+    translator = imported(file, tmp_path / "out")
+    arrays = dict(np.load(file))
+    np.savez(tmp_path / "positions.npz", **arrays, Wpos=timing(256, 16).astype(np.float32))
+    vocabulary = str(file.with_name("vocab.yml"))
+    MarianConverter(str(tmp_path / "positions.npz"), [vocabulary] * 2).convert(str(tmp_path / "converted"))
+    theirs = ctranslate2.Translator(str(tmp_path / "converted"))
+    inputs, targets = translator.vocabularies
+    sources = [[inputs.pieces[token] for token in inputs.encode(line)] for line in LINES]
+    outputs = [[targets.pieces[token] for token in targets.encode(line)] for line in LINES]
+    expected = [sum(found.log_probs) for found in theirs.score_batch(sources, outputs)]
+    found = [score.log_prob for score in translator.score(list(zip(LINES, LINES, strict=True)))]
+    np.testing.assert_allclose(found, expected, rtol=1e-4)
+
+
+def test_settings(tmp_path):
+    translator = imported(write_marian(tmp_path / "marian").parent, tmp_path / "out")
+    hparams, options = HParams.load(tmp_path / "out"), translator.options
+    assert (hparams.pos, hparams.pre_norm, hparams.norm_epsilon) == ("timing", False, 1e-6)
+    assert (options.beam_size, options.alpha, options.normalize) == (6, 0.0, 0.6)
+    assert translator.vocabularies.inputs.size == PIECES
+
+
+def test_pre_norm_and_recurrent_decoders(tmp_path):
+    """Norms have other names then, and a recurrent unit stands in the place of self-attention."""
+    random = np.random.default_rng(1)
+    arrays = {
+        f"{name}_pre" if "_ln_" in name else name: array
+        for name, array in marian_weights().items()
+        if not name.startswith("decoder_l1_self")
+    }
+    for name in ("W", "Wf"):
+        arrays[f"decoder_l1_rnn_{name}"] = random.normal(size=(16, 16)).astype(np.float32)
+    for name in ("rnn_bf", "rnn_ffn_ln_scale_pre", "rnn_ffn_ln_bias_pre"):
+        arrays[f"decoder_l1_{name}"] = random.normal(size=(1, 16)).astype(np.float32)
+    for stack in ("encoder", "decoder"):
+        for kind in ("scale", "bias"):
+            arrays[f"{stack}_top_ln_{kind}"] = random.normal(size=(1, 16)).astype(np.float32)
+    orders = {"preprocess": "n", "postprocess": "da", "postprocess-top": "n", "decoder-autoreg": "rnn"}
+    settings = {f"transformer-{name}": value for name, value in orders.items()} | {"dec-cell": "ssru"}
+    translator = imported(write_marian(tmp_path / "marian", settings, arrays), tmp_path / "out")
+    hparams, model = HParams.load(tmp_path / "out"), translator.model
+    assert (hparams.pre_norm, hparams.decoder_self_attention) == (True, "ssru")
+    unit = model.decoder.layers[0].self_attention
+    x = random.normal(size=(1, 3, 16)).astype(np.float32)
+    new, forget, bias = (arrays[f"decoder_l1_rnn_{name}"] for name in ("W", "Wf", "bf"))
+    state, expected = np.zeros((1, 16)), []
+    for row in x[0]:
+        gate = 1 / (1 + np.exp(-(row @ forget + bias)))
+        state = gate * state + (1 - gate) * (row @ new)
+        expected.append(np.maximum(state, 0))
+    np.testing.assert_allclose(np.asarray(unit(x))[0], np.concatenate(expected), rtol=1e-4, atol=1e-5)
+    np.testing.assert_array_equal(model.encoder.final_norm.gamma, arrays["encoder_top_ln_scale"][0])
+    assert len(translator.translate(LINES)) == len(LINES)
+
+
+def test_separate_vocabularies_and_softmax(tmp_path):
+    """Embeddings of each side, a softmax of its own, and vocabularies of two sizes."""
+    random, arrays = np.random.default_rng(2), marian_weights()
+    source, target = models()
+    sizes = {"source": 70, "target": PIECES - 1}
+    table_of = {"source": table(source, size=70), "target": table(target)}
+    del arrays["Wemb"]
+    arrays["encoder_Wemb"] = random.normal(size=(70, 16)).astype(np.float32)
+    arrays["decoder_Wemb"] = random.normal(size=(PIECES - 1, 16)).astype(np.float32)
+    arrays["decoder_ff_logit_out_W"] = random.normal(size=(16, PIECES - 1)).astype(np.float32)
+    file = write_marian(tmp_path / "marian", {"tied-embeddings-all": False}, arrays)
+    files = [file.with_name(f"{side}.yml") for side in sizes]
+    for path, side in zip(files, sizes, strict=True):
+        path.write_text("".join(f"{json.dumps(piece)}: {n}\n" for piece, n in table_of[side].items()))
+    translator = imported(file, tmp_path / "out", vocab_files=files)
+    assert [side.size for side in translator.vocabularies] == [71, PIECES]
+    model = translator.model
+    np.testing.assert_array_equal(model.source_embedding.embeddings[1:], arrays["encoder_Wemb"])
+    np.testing.assert_array_equal(model.target_embedding.embeddings[1:], arrays["decoder_Wemb"])
+    np.testing.assert_array_equal(model.softmax_embedding.embeddings[1:], arrays["decoder_ff_logit_out_W"].T)
+    assert not np.asarray(model.source_embedding.embeddings[0]).any()
+
+
+def test_a_sentencepiece_model_as_vocabulary(tmp_path):
+    spm = sentencepiece_model([*LINES, *reversed(LINES)], "bpe", 90)
+    file = write_marian(tmp_path / "marian", spm_vocabulary=True)
+    file.with_name("vocab.spm").write_bytes(spm)
+    import sentencepiece
+
+    size = sentencepiece.SentencePieceProcessor(model_proto=spm).get_piece_size()
+    arrays = marian_weights()
+    arrays["Wemb"] = arrays["Wemb"][:size]
+    arrays["decoder_ff_logit_out_b"] = arrays["decoder_ff_logit_out_b"][:, :size]
+    again = write_marian(tmp_path / "marian", weights=arrays, spm_vocabulary=True)
+    again.with_name("vocab.spm").write_bytes(spm)
+    translator = imported(again, tmp_path / "out")
+    assert translator.vocabularies.inputs.size == size + 1
+    ids = translator.vocabularies.inputs.encode(LINES[0])
+    processor = sentencepiece.SentencePieceProcessor(model_proto=spm)
+    assert ids == [token + 1 for token in processor.encode(LINES[0])]
+
+
+SETTINGS = [
+    ({"type": "s2s"}, "type='s2s' is not supported"),
+    ({"transformer-decoder-autoreg": "average-attention"}, "autoreg='average-attention' is not supported"),
+    ({"transformer-decoder-autoreg": "rnn", "dec-cell": "gru"}, "dec-cell='gru' is not supported"),
+    ({"transformer-ffn-activation": "gelu"}, "transformer-ffn-activation='gelu' is not supported"),
+    ({"transformer-tied-layers": [1, 1]}, "transformer-tied-layers=.* is not supported"),
+    ({"transformer-preprocess": "d"}, "norms in the order .* are not supported"),
+    ({"transformer-decoder-dim-ffn": 48}, "the decoder has another transformer-dim-ffn"),
+    ({"enc-depth": None}, "enc-depth=None is not a number"),
+    ({"enc-depth": 3}, "the weights lack encoder.layers.2.self_attn.q_proj.weight"),
+    ({"dim-emb": 32}, "embeddings of the shape .* they are of another model"),
+    ({"transformer-dim-ffn": 48}, "the weights of .*feed_forward/.* have the shape"),
+]
+
+
+@pytest.mark.parametrize(("settings", "message"), SETTINGS)
+def test_other_models_are_refused(tmp_path, settings, message):
+    with pytest.raises(T2TError, match=message):
+        imported(write_marian(tmp_path / "marian", settings), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+ARRAYS = [
+    ({"encoder_l1_self_Wx": np.ones((2, 2))}, "the model has encoder_l1_self_Wx, which is not supported"),
+    ({"Wpos": np.ones((2, 2))}, "the model has Wpos, which is not supported"),
+    ({"Wemb": np.ones((119, 16), np.int8)}, "Wemb is of the type int8, not of floating-point numbers"),
+    ({"Wemb": np.ones((90, 16))}, "embeddings of the shape"),
+]
+
+
+@pytest.mark.parametrize(("arrays", "message"), ARRAYS)
+def test_other_weights_are_refused(tmp_path, arrays, message):
+    with pytest.raises(T2TError, match=message):
+        imported(write_marian(tmp_path / "marian", weights={**marian_weights(), **arrays}), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_damaged_and_missing_files_are_refused(tmp_path):
+    def refused(message, path, problem=PROBLEM, **options):
+        with pytest.raises(T2TError, match=message):
+            imported(path, tmp_path / "out", problem, **options)
+        assert not (tmp_path / "out").exists()
+
+    file = write_marian(tmp_path / "marian")
+    refused("a model of Marian has no languages: give --problem", file, None)
+    refused("--problem=translate_ende_rev: .* give --problem=translate_de_en", file, "translate_ende_rev")
+    refused("no such file", file.with_name("other.npz"))
+    (file.parent / "source.spm").unlink()
+    refused(r"source\.spm: No such file", file)
+    write_marian(file.parent)
+    for content, message in (
+        ('"</s>": 0\n"<unk>": 2\n', "ids are not"),
+        ("a: b: c", "not YAML"),
+        ("- 1", "a map"),
+    ):
+        file.with_name("vocab.yml").write_text(content)
+        refused(message, file)
+    write_marian(file.parent)
+    file.with_name("decoder.yml").unlink()
+    refused("its vocabularies are not known: give --vocab_file=SOURCE,TARGET", file)
+    file.write_bytes(file.read_bytes()[:-200])
+    refused(r"model\.npz: corrupt, or not a file of tensors", file)
+    np.savez(file, a=np.ones(2))
+    refused("no model of Marian: it lacks special:model.yml", file)
+    np.savez(file.with_name("second.npz"), a=np.ones(2))
+    refused("2 models: give one of them", file.parent)
+
+
+def test_the_command(tmp_path):
+    file, out = write_marian(tmp_path / "marian"), tmp_path / "out"
+    done = run("t2t-import-checkpoint", f"--checkpoint={file}", f"--output_dir={out}", f"--problem={PROBLEM}")
+    assert "120 subtokens in vocab.translate_en_de.marian" in done.stdout
+    assert reference()["logits"].shape[-1] == Translator.load(out).vocabularies.inputs.size

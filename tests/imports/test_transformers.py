@@ -1,0 +1,228 @@
+"""MarianMT folders of transformers: the same logits, outputs and ids here; bad folders are refused."""
+
+import io
+import pickle
+import zipfile
+
+import numpy as np
+import pytest
+
+from t2t_revival import HParams, T2TError, Translator
+from t2t_revival.checkpoints import directory as checkpoints
+from t2t_revival.imports.transformers import import_folder
+from t2t_revival.model.embedding import sinusoids
+from tests.support.commands import run
+from tests.support.marian_models import LINES, PIECES, reference, reference_weights, write_marian_mt
+
+PAD = PIECES - 1
+
+
+def as_ours(ids):
+    """Marian's ids are ours without PAD, which is its last one."""
+    return np.where(ids == PAD, 0, ids + 1)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return write_marian_mt(tmp_path / "theirs")
+
+
+@pytest.fixture
+def out(folder, tmp_path):
+    import_folder(folder, tmp_path / "out")
+    return tmp_path / "out"
+
+
+def logits(out):
+    known = reference()
+    model = Translator.load(out).model
+    return np.asarray(model({"inputs": as_ours(known["sources"]), "targets": as_ours(known["targets"])}))
+
+
+def test_logits_are_those_of_transformers(out):
+    known = reference()
+    expected = known["logits"][:, :, [PAD, *range(PAD)]]
+    is_token = known["targets"] != PAD
+    np.testing.assert_allclose(logits(out)[is_token], expected[is_token], atol=1e-5)
+
+
+def test_tables_of_positions_tell_their_kind(out, tmp_path):
+    """A table of the weights is the paper's, or that of T2T and Marian; any other is learned."""
+    places = np.arange(64, dtype=np.float32)
+    paper = np.asarray(sinusoids(places, 16))
+    tables = {
+        "sinusoid": np.concatenate([paper[:, ::2], paper[:, 1::2]], axis=1),
+        "timing": np.asarray(sinusoids(places, 16, as_t2t=True)),
+    }
+    name = "model.encoder.embed_positions.weight"
+    for pos, positions in tables.items():
+        theirs = write_marian_mt(tmp_path / pos, weights={**reference_weights(), name: positions})
+        import_folder(theirs, tmp_path / f"{pos}_out")
+        assert HParams.load(tmp_path / f"{pos}_out").pos == pos
+    np.testing.assert_array_equal(logits(tmp_path / "sinusoid_out"), logits(out))
+    assert np.abs(logits(tmp_path / "timing_out") - logits(out)).max() > 0.1
+    learned = {**reference_weights(), name: np.ones((64, 16), np.float32)}
+    with pytest.raises(
+        T2TError, match=r"embed_positions\.weight is not made of sinusoids: learned positions"
+    ):
+        import_folder(write_marian_mt(tmp_path / "learned", weights=learned), tmp_path / "new")
+
+
+def test_an_output_dir_like_any_other(out, tmp_path):
+    hparams = HParams.load(out)
+    assert (hparams.encoder_layers, hparams.decoder_layers, hparams.ffn_activation) == (2, 1, "swish")
+    assert (hparams.pos, hparams.projection_bias, hparams.softmax_bias) == ("sinusoid", True, True)
+    translator = Translator.load(out)
+    assert translator.problem.name == "translate_en_de"
+    assert (translator.options.beam_size, translator.options.alpha, translator.options.normalize) == (4, 0, 1)
+    (best, *_), *_ = translator.nbest(LINES[:1], n=2)
+    score = translator.score([(LINES[0], best.text)])[0]
+    assert score.log_prob < 0
+    assert [checkpoint.step for checkpoint in checkpoints.list_checkpoints(out)] == [0]
+    with pytest.raises(T2TError, match=r"is in use: it holds run\.json; use another"):
+        import_folder(write_marian_mt(tmp_path / "again"), out)
+
+
+def pytorch_file(path, arrays, code=None):
+    """Writes a file as PyTorch does, without PyTorch: its pickle names its functions."""
+    storages = list(arrays.values())
+
+    class Tensor:
+        def __init__(self, number):
+            self.number = number
+
+    class Pickler(pickle._Pickler):  # the one in Python, whose output can be written by hand
+        def save_global(self, obj, name=None):
+            self.write(obj.encode())
+
+        def save(self, obj, *args, **kwargs):
+            if not isinstance(obj, Tensor):
+                return super().save(obj, *args, **kwargs)
+            array = storages[obj.number]
+            self.write(code or b"ctorch._utils\n_rebuild_tensor_v2\n")
+            self.write(pickle.MARK + pickle.MARK)
+            self.save("storage")
+            self.write(b"ctorch\nFloatStorage\n")
+            for part in (str(obj.number), "cpu", array.size):
+                self.save(part)
+            self.write(pickle.TUPLE + pickle.BINPERSID)
+            strides = [stride // 4 for stride in array.strides]
+            for part in (0, tuple(array.shape), tuple(strides), False):
+                self.save(part)
+            self.write(pickle.TUPLE + pickle.REDUCE)
+            return None
+
+    stream = io.BytesIO()
+    Pickler(stream, protocol=2).dump({name: Tensor(number) for number, name in enumerate(arrays)})
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("archive/data.pkl", stream.getvalue())
+        for number, array in enumerate(storages):
+            archive.writestr(f"archive/data/{number}", array.tobytes())
+
+
+def test_pytorchs_file_is_read_without_pytorch(folder, out, tmp_path):
+    (folder / "model.safetensors").unlink()
+    arrays = {name: np.ascontiguousarray(array) for name, array in reference_weights().items()}
+    pytorch_file(folder / "pytorch_model.bin", arrays)
+    import_folder(folder, tmp_path / "other")
+    np.testing.assert_array_equal(logits(tmp_path / "other"), logits(out))
+
+
+def test_no_code_of_a_file_is_run(folder, tmp_path):
+    """A pickle that asks for os.system gets an error, not the function."""
+    (folder / "model.safetensors").unlink()
+    arrays = {"a": np.ones(2, np.float32)}
+    pytorch_file(folder / "pytorch_model.bin", arrays, code=b"cposix\nsystem\n")
+    with pytest.raises(T2TError, match=r"it asks for posix\.system, which is no tensor; get it again"):
+        import_folder(folder, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+CONFIGS = [
+    (
+        {"model_type": "m2m_100", "architectures": ["M2M100"]},
+        r"a model of the kind \['M2M100'\], not MarianMT",
+    ),
+    ({"normalize_before": True}, "normalize_before=True is not supported"),
+    ({"decoder_ffn_dim": 32}, "decoder_ffn_dim=32 and encoder_ffn_dim=24 must be equal"),
+    ({"activation_function": "tanh"}, "activation_function='tanh' is not supported"),
+    ({"decoder_start_token_id": 0}, "the decoder starts with another token than <pad>"),
+    ({"d_model": None}, "d_model=None is not a number"),
+    ({"d_model": 32}, r"embeddings of the shape \(120, 16\); vocabulary and settings require \(120, 32\)"),
+    ({"decoder_layers": 2}, "the weights lack decoder.layers.1.self_attn.q_proj.weight"),
+    ({"encoder_layers": 1}, "the model has encoder.layers.1.fc1.bias, which has no place here"),
+    ({"vocab_size": 130}, "120 pieces, <pad> is 119; config.json has vocab_size=130"),
+    ({"eos_token_id": 3}, "eos_token_id=3 is not </s>"),
+]
+
+
+@pytest.mark.parametrize(("changes", "message"), CONFIGS)
+def test_models_of_other_kinds_are_refused(tmp_path, changes, message):
+    with pytest.raises(T2TError, match=message):
+        import_folder(write_marian_mt(tmp_path / "theirs", changes), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def truncated(path):
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+FILES = [
+    ("vocab.json", lambda path: path.write_text("[1]"), "vocab.json: corrupt, not a JSON object"),
+    ("vocab.json", lambda path: path.write_text('{"<unk>": 1}'), "the table lacks </s>"),
+    ("vocab.json", lambda path: path.unlink(), "vocab.json: No such file or directory"),
+    ("config.json", lambda path: path.write_text("{"), "config.json: corrupt, not JSON"),
+    ("source.spm", lambda path: path.unlink(), "source.spm: No such file or directory"),
+    ("target.spm", lambda path: path.write_bytes(b"text"), "vocab.translate_en_de.marian: corrupt"),
+    ("model.safetensors", truncated, "model.safetensors: corrupt, or not a file of tensors"),
+    ("model.safetensors", lambda path: path.unlink(), "neither model.safetensors nor pytorch_model.bin"),
+    (
+        "tokenizer_config.json",
+        lambda path: path.unlink(),
+        "give --problem, such as --problem=translate_en_fi",
+    ),
+]
+
+
+@pytest.mark.parametrize(("name", "damage", "message"), FILES)
+def test_damaged_folders_are_refused(folder, tmp_path, name, damage, message):
+    damage(folder / name)
+    with pytest.raises(T2TError, match=message):
+        import_folder(folder, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_start_that_is_not_zero_is_refused(tmp_path):
+    weights = reference_weights()
+    weights["model.shared.weight"][PAD] = 1
+    with pytest.raises(T2TError, match="the embedding of padding, with which outputs start, is not 0"):
+        import_folder(write_marian_mt(tmp_path / "theirs", weights=weights), tmp_path / "out")
+
+
+@pytest.mark.slow
+def test_commands(folder, tmp_path):
+    """Import, make data, train on, decode, export and serve."""
+    out, corpus = tmp_path / "out", tmp_path / "corpus"
+    done = run("t2t-import-checkpoint", f"--checkpoint={folder}", f"--output_dir={out}")
+    assert "120 subtokens in vocab.translate_en_de.marian" in done.stdout
+    corpus.mkdir()
+    for part in ("train", "dev"):
+        (corpus / f"{part}.en").write_text("\n".join(LINES) + "\n")
+        (corpus / f"{part}.de").write_text("\n".join(LINES) + "\n")
+    run(
+        *("t2t-trainer", "--problem=translate_en_de", "--hparams_set=marian_base", f"--output_dir={out}"),
+        *(f"--data_source={corpus}", f"--data_dir={tmp_path / 'data'}", "--train_steps=2"),
+        *("--vocab_file", str(out / "vocab.translate_en_de.marian")),
+    )
+    assert (out / "model.ckpt-2.npz").exists()
+    run("t2t-exporter", f"--output_dir={out}", f"--export_dir={tmp_path / 'export'}", "--checkpoint=newest")
+    (tmp_path / "lines").write_text("\n".join(LINES) + "\n")
+    run(
+        "t2t-decoder",
+        f"--output_dir={out}",
+        f"--decode_from_file={tmp_path / 'lines'}",
+        f"--decode_to_file={tmp_path / 'o'}",
+        "--checkpoint=newest",
+    )
+    served = run("t2t-query-server", f"--saved_model={tmp_path / 'export'}", stdin="\n".join(LINES) + "\n")
+    assert served.stdout == (tmp_path / "o").read_text()
