@@ -24,7 +24,6 @@ LOW_TO_HIGH = (
     "evaluation",
     "serving",
     "training",
-    "imports",
     "visualization",
     "experiment",
     "addons",

@@ -21,7 +21,7 @@ from tests.test_import_direction import upward_imports
 LONGEST = "lines of the longest file"
 LIMITS = {
     "lines of the package": 43_398,
-    "lines of the core": 33_053,  # all but addons/ and reproduction/
+    "lines of the core": 32_598,  # all but addons/ and reproduction/
     "lines of code": 24_408,  # no docstring, blank, comment, import
     "lines of tests": 38_171,
     LONGEST: 500,

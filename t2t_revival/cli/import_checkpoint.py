@@ -7,7 +7,7 @@ Writes an output_dir that the other commands use, from one of these:
 - A checkpoint of tensor2tensor's model `transformer`, with the hparams.json and flags.txt beside it and its
   vocabulary, vocab.*.subwords. Versions 1.4 to 1.15 can be read.
 - A MarianMT folder of transformers, as OPUS-MT publishes them: config.json, model.safetensors or
-  pytorch_model.bin, source.spm, target.spm and vocab.json.
+  pytorch_model.bin, source.spm, target.spm and vocab.json. hf:Helsinki-NLP/opus-mt-en-de is downloaded.
 - A model of Marian: a .npz file, or a folder with one, decoder.yml, and the vocabularies that it names:
   SentencePiece models, or yaml with source.spm and target.spm beside it.
 """
@@ -28,7 +28,7 @@ from t2t_revival.hparams import HParams
 from t2t_revival.model_folder import IMPORTED_DATA
 
 if TYPE_CHECKING:
-    from t2t_revival.imports.model import ImportResult
+    from t2t_revival.addons.imports.model import ImportResult
 
 OF_T2T = ("hparams_set", "target_space_id", "ignored_hparams")  # flags
 
@@ -40,7 +40,7 @@ class ImportFlags(ProblemFlags):
     checkpoint: str = flag(
         "",
         "T2T's output_dir, whose newest checkpoint is imported, or a prefix: DIR/model.ckpt-1000; or a "
-        "MarianMT folder of transformers, or Marian's FILE.npz or its folder.",
+        "MarianMT folder of transformers, or hf:OWNER/NAME, or Marian's FILE.npz or its folder.",
         missing=" is missing: it names the model: a folder, or a checkpoint of T2T",
     )
     output_dir: str = flag(
@@ -90,8 +90,10 @@ def _import(flags: ImportFlags) -> None:
 
 def _imported(flags: ImportFlags, checkpoint: Path, output_dir: Path) -> ImportResult:
     """Imports a model by the kind of its files."""
-    from t2t_revival.imports import marian, t2t, transformers
+    from t2t_revival.addons.imports import hub, marian, t2t, transformers
 
+    if hub.is_name(flags.checkpoint):
+        checkpoint = hub.download(flags.checkpoint)
     vocab_files = [Path(name).expanduser() for name in flags.vocab_file.split(",") if name]
     of_transformers = transformers.is_model(checkpoint)
     if of_transformers or marian.is_model(checkpoint):

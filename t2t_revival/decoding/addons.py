@@ -33,10 +33,12 @@ PLACES = {  # modules of t2t_revival.addons, and what is there, by name
     "no_tables": ("lexical.packing", "NO_PHRASES"),
     "ctranslate2_engine": ("ctranslate2.engine", "CTranslate2Engine"),  # an Engine, of a ConvertedModel
     "ctranslate2_model": ("ctranslate2.engine", "CTranslate2Model"),  # -> ConvertedModel
+    "hub_model": ("imports.hub", "imported"),  # name -> output_dir
     "markup": ("markup.translation", "MarkedLines"),  # lines, kind, tags -> MarkedLines
     "markup_faults": ("markup.plain", "describe_faults"),  # lines, kind, first line
     "shortlist": ("shortlist", "Translations"),  # .load: folder, fingerprint -> Shortlist
 }
+HUB = "hf:"  # begins the names of models of the Hugging Face Hub
 Outputs = Mapping[int, list[Translation]]  # by index of the input
 Found = tuple[list[list[int]], list[float]]  # ids and scores of the outputs of an input
 

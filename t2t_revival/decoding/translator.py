@@ -18,7 +18,7 @@ from t2t_revival.data.vocabulary.sentencepiece import EOS, until_eos
 from t2t_revival.data.vocabulary.text_encoder import symbol
 from t2t_revival.data.word_alignment import Link
 from t2t_revival.decoding import capabilities, engines
-from t2t_revival.decoding.addons import HeadChoice, Shortlist, addon
+from t2t_revival.decoding.addons import HUB, HeadChoice, Shortlist, addon
 from t2t_revival.decoding.alignment_heads import AlignmentHeads
 from t2t_revival.decoding.batching import OnProgress, Result, map_batches, without
 from t2t_revival.decoding.detailer import Detailer, Hypothesis, encode_pairs
@@ -131,7 +131,8 @@ class Translator(LineTranslator):
         """Loads a trained model from an output_dir; the precision is independent of the training's.
 
         Args:
-            output_dir: folder of the training, or a `ModelFolder`, whose files are not read again.
+            output_dir: folder of the training, or a `ModelFolder`, whose files are not read again; or a
+                name of the Hugging Face Hub, "hf:Helsinki-NLP/opus-mt-en-de": downloaded and imported once.
             checkpoint: "newest", "best", "average" or a file; see `select_checkpoint`, also for `None`.
             decode_hparams: overrides of the problem's own, such as "beam_size=8,alpha=0.6"; or all of them.
             num_parallel_batches: see `Translator`.
@@ -152,6 +153,8 @@ class Translator(LineTranslator):
                 choose heads by; the engine is not installed, or does not support the model, the options or
                 the precision; or as `start_computing`.
         """
+        if isinstance(output_dir, str) and output_dir.startswith(HUB):
+            output_dir = addon("hub_model")(output_dir)
         if not isinstance(output_dir, ModelFolder):
             output_dir = ModelFolder(path_of(output_dir, "output_dir"))
         folder = output_dir

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 
 from t2t_revival import HParams, T2TError
-from t2t_revival.imports.t2t import ImportSource, import_checkpoint
+from t2t_revival.addons.imports.t2t import ImportSource, import_checkpoint
 from tests.support.t2t_model import POST_NORM, QUERY, SEPARATE, imported, write
 
 

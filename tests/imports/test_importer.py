@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from t2t_revival import HParams, T2TError, Translator, registry
+from t2t_revival.addons.imports.t2t import ImportSource, import_checkpoint, nearest_set
 from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
-from t2t_revival.imports.t2t import ImportSource, import_checkpoint, nearest_set
 from t2t_revival.model_folder import Run
 from tests.support.t2t_model import POST_NORM, QUERY, SEPARATE, imported, logits
 

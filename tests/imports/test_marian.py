@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from t2t_revival import HParams, T2TError, Translator
-from t2t_revival.imports.marian import import_model
-from t2t_revival.imports.transformers import import_folder
+from t2t_revival.addons.imports.marian import import_model
+from t2t_revival.addons.imports.transformers import import_folder
 from tests.support.commands import run
 from tests.support.marian_models import (
     LINES,

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from t2t_revival import Translator
-from t2t_revival.imports.t2t import ImportSource, import_checkpoint
-from t2t_revival.imports.t2t_folder import T2TSettings
+from t2t_revival.addons.imports.t2t import ImportSource, import_checkpoint
+from t2t_revival.addons.imports.t2t_folder import T2TSettings
 from t2t_revival.serving.module import ServingModule
 
 DATA = Path(__file__).parents[3] / "shared" / "data"

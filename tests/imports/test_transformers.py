@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from t2t_revival import HParams, T2TError, Translator
+from t2t_revival.addons.imports.transformers import import_folder
 from t2t_revival.checkpoints import directory as checkpoints
-from t2t_revival.imports.transformers import import_folder
 from t2t_revival.model.embedding import sinusoids
 from tests.support.commands import run
 from tests.support.marian_models import LINES, PIECES, reference, reference_weights, write_marian_mt

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from t2t_revival import HParams, T2TError, Translator
-from t2t_revival.imports.t2t_folder import import_command
+from t2t_revival.addons.imports.t2t_folder import import_command
 from t2t_revival.model_folder import Run
 from tests.support.t2t_model import imported, logits, stored_variables, write
 

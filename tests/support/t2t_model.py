@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from t2t_revival.addons.imports.model import ImportResult
+from t2t_revival.addons.imports.t2t import ImportSource, import_checkpoint
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
-from t2t_revival.imports.model import ImportResult
-from t2t_revival.imports.t2t import ImportSource, import_checkpoint
 from tests.support.numpy_transformer import feed_forward, layer_norm, multi_head
 
 Arrays = dict[str, np.ndarray]

@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from t2t_revival import registry, t2t_names
+from t2t_revival.addons.imports.t2t_folder import has_t2t_hparams, import_command, t2t_checkpoint
 from t2t_revival.cli.support import tensorflow_setup
 from t2t_revival.cli.support.command import HELP_WIDTH
 from t2t_revival.cli.support.flags import Flags, flag, group
@@ -20,7 +21,6 @@ from t2t_revival.data.mixture import is_mixture
 from t2t_revival.data.workers import ShardRunner
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams.hparams import HParams, meanings
-from t2t_revival.imports.t2t_folder import has_t2t_hparams, import_command, t2t_checkpoint
 from t2t_revival.model_folder import RUN_FILE
 from t2t_revival.problems.parse_wsj import MixedTreesConfig
 from t2t_revival.problems.problem import Problem

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
+from t2t_revival.addons.imports.model import Shapes
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
-from t2t_revival.imports.model import Shapes
 
 ATTENTION = {"self_attention": "self_attn", "encoder_attention": "encoder_attn"}  # here: there
 NORMS = {f"{ours}_residual/norm": f"{theirs}_layer_norm" for ours, theirs in ATTENTION.items()}

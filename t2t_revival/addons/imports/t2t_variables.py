@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
+from t2t_revival.addons.imports.t2t_folder import FILE_SUFFIX, index_file
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
-from t2t_revival.imports.t2t_folder import FILE_SUFFIX, index_file
 
 Names = dict[str, tuple[str, ...]]
 

@@ -8,20 +8,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from t2t_revival import registry
-from t2t_revival.data.vocabulary import copy_name
-from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
-from t2t_revival.data.vocabulary.text_encoder import SUBWORDS
-from t2t_revival.errors import T2TError
-from t2t_revival.hparams import HParams
-from t2t_revival.imports.model import ImportedModel, ImportResult, VocabularyFile, check_unused, save
-from t2t_revival.imports.t2t_folder import T2TS, T2TSettings, vocab_files
-from t2t_revival.imports.t2t_variables import (
+from t2t_revival.addons.imports.model import ImportedModel, ImportResult, VocabularyFile, check_unused, save
+from t2t_revival.addons.imports.t2t_folder import T2TS, T2TSettings, vocab_files
+from t2t_revival.addons.imports.t2t_variables import (
     T2TCheckpoint,
     has_own_softmax,
     variable_names,
     vocab_sizes,
     weights,
 )
+from t2t_revival.data.vocabulary import copy_name
+from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
+from t2t_revival.data.vocabulary.text_encoder import SUBWORDS
+from t2t_revival.errors import T2TError
+from t2t_revival.hparams import HParams
 from t2t_revival.t2t_names import registered_name
 
 if TYPE_CHECKING:

@@ -11,13 +11,9 @@ from typing import Any
 import numpy as np
 
 from t2t_revival import registry
-from t2t_revival.data.vocabulary.marian import in_order, pack, table_of
-from t2t_revival.data.vocabulary.text_encoder import MARIAN
-from t2t_revival.errors import T2TError
-from t2t_revival.hparams import HParams
-from t2t_revival.imports import tensors
-from t2t_revival.imports.layers import BIAS, SSRU, Layers
-from t2t_revival.imports.model import (
+from t2t_revival.addons.imports import tensors
+from t2t_revival.addons.imports.layers import BIAS, SSRU, Layers
+from t2t_revival.addons.imports.model import (
     ImportedModel,
     ImportResult,
     VocabularyFile,
@@ -25,6 +21,10 @@ from t2t_revival.imports.model import (
     one_way_problem,
     save,
 )
+from t2t_revival.data.vocabulary.marian import in_order, pack, table_of
+from t2t_revival.data.vocabulary.text_encoder import MARIAN
+from t2t_revival.errors import T2TError
+from t2t_revival.hparams import HParams
 
 CONFIG = "special:model.yml"  # the array of the settings
 HPARAMS_SET = "marian_base"

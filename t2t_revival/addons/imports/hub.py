@@ -1,0 +1,96 @@
+"""Models of the Hugging Face Hub: "hf:Helsinki-NLP/opus-mt-en-de", downloaded once."""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from pathlib import Path
+
+from t2t_revival.addons.imports import transformers
+from t2t_revival.data.library_sources import silent_hosts
+from t2t_revival.decoding.addons import HUB
+from t2t_revival.errors import T2TError
+
+NAME = re.compile(r"hf:([\w.-]+/[\w.-]+)(?:@([\w./-]+))?")
+FILES = [  # besides the weights
+    *(transformers.CONFIG, transformers.GENERATION, transformers.TOKENIZER),
+    *("source.spm", "target.spm", "vocab.json"),
+]
+
+
+def is_name(path: str | Path) -> bool:
+    """Returns whether a path is a name of the hub."""
+    return str(path).startswith(HUB)
+
+
+def download(name: str) -> Path:
+    """Returns the folder of a model in the hub's cache; what is there already is not asked for again.
+
+    Args:
+        name: hf:OWNER/NAME or hf:OWNER/NAME@REVISION.
+
+    Raises:
+        T2TError: huggingface_hub is not installed, the hub does not answer, or it has no such model.
+    """
+    try:
+        from huggingface_hub import constants, snapshot_download
+        from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+    except ImportError as error:
+        raise T2TError(f'{name} needs huggingface_hub: pip install "t2t_revival[hf]"') from error
+    match = NAME.fullmatch(name)
+    if not match:
+        raise T2TError(f"{name}: not a name of the hub, such as hf:Helsinki-NLP/opus-mt-en-de")
+    repository, revision = match.groups()
+
+    def snapshot(pattern: str, local: bool) -> Path:
+        files = [*FILES, pattern]
+        return Path(
+            snapshot_download(repository, revision=revision, allow_patterns=files, local_files_only=local)
+        )
+
+    for pattern in transformers.WEIGHTS:
+        try:
+            if (folder := snapshot(pattern, local=True)) and is_complete(folder):
+                return folder
+        except (LocalEntryNotFoundError, HFValidationError):
+            pass
+    if constants.HF_HUB_OFFLINE or silent_hosts([constants.ENDPOINT]):
+        raise T2TError(
+            f"{name}: not in the cache of the hub, {constants.HF_HUB_CACHE}, and the hub does not answer: "
+            "download it elsewhere, and give its folder"
+        )
+    try:
+        for pattern in transformers.WEIGHTS:
+            if is_complete(folder := snapshot(pattern, local=False)):
+                return folder
+    except (HfHubHTTPError, HFValidationError, OSError) as error:
+        raise T2TError(f"{name}: {str(error).splitlines()[0]}") from error
+    raise T2TError(f"{name}: no MarianMT model: it lacks one of {', '.join(FILES)} and the weights")
+
+
+def is_complete(folder: Path) -> bool:
+    """Returns whether a folder has all files that are read."""
+    needed = [name for name in FILES if name != transformers.GENERATION]
+    weights = any((folder / name).exists() for name in transformers.WEIGHTS)
+    return weights and all((folder / name).exists() for name in needed)
+
+
+def imported(name: str) -> Path:
+    """Returns an output_dir with a model of the hub, which is imported once.
+
+    It is in the folder t2t_revival of XDG_CACHE_HOME, or of ~/.cache.
+
+    Raises:
+        T2TError: as `download` and `transformers.import_folder`.
+    """
+    folder = download(name)
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "t2t_revival"
+    repository = name.removeprefix(HUB).partition("@")[0]
+    made = cache / repository.replace("/", "--") / folder.name  # the snapshot's revision
+    if not made.exists():
+        made.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=made.parent) as scratch:
+            transformers.import_folder(folder, Path(scratch, "model"))
+            Path(scratch, "model").rename(made)
+    return made
