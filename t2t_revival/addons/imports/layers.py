@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -28,20 +28,18 @@ class Layers:
 
     Attributes:
         where: the file, for errors.
-        weights: arrays by transformers' names, without "model." before them.
+        weights: arrays by transformers' names, without "model." before them; each is removed when it is read.
         hparams: of the model.
         rows: for each id here, the row of the embeddings there, of sources and of targets; what has row -1 is
             0, and never produced.
         order: the channel there for each channel of d_model here.
-        used: names that were read.
     """
 
     where: Path
-    weights: Mapping[str, np.ndarray]
+    weights: dict[str, np.ndarray]
     hparams: HParams
     rows: Sequence[Sequence[int]]
     order: np.ndarray
-    used: set[str] = field(default_factory=set)
 
     def arrays(self, shapes: Shapes) -> dict[str, np.ndarray]:
         """Returns the array of each weight of a model with these shapes, by name.
@@ -58,8 +56,8 @@ class Layers:
                 arrays |= self._layer(f"{stack}/layer_{layer}", f"{stack}.layers.{layer}")
             if self.hparams.pre_norm:
                 arrays |= self._norm(f"{stack}/final_norm", f"{stack}.layer_norm")
-        if left := sorted(set(self.weights) - self.used):
-            raise T2TError(f"{self.where}: the model has {left[0]}, which has no place here")
+        if self.weights:
+            raise T2TError(f"{self.where}: the model has {min(self.weights)}, which has no place here")
         for name, shape in shapes.items():
             if arrays[name].shape != shape:
                 raise T2TError(
@@ -72,7 +70,12 @@ class Layers:
         target = self._read("decoder.embed_tokens.weight", "shared.weight")
         tables = {"target_embedding": (target, -1)}
         if separate:
-            tables["source_embedding"] = self._read("encoder.embed_tokens.weight", "shared.weight"), 0
+            source = (
+                self._read("encoder.embed_tokens.weight")
+                if "encoder.embed_tokens.weight" in self.weights
+                else target
+            )
+            tables["source_embedding"] = source, 0
         if not self.hparams.shared_embedding_and_softmax_weights:
             tables["softmax_embedding"] = self._read("lm_head.weight"), -1
         arrays = {}
@@ -143,5 +146,4 @@ class Layers:
         name = next((name for name in names if name in self.weights), None)
         if name is None:
             raise T2TError(f"{self.where}: the weights lack {names[0]}: they are of another model")
-        self.used.add(name)
-        return np.asarray(self.weights[name], np.float32)
+        return np.asarray(self.weights.pop(name), np.float32)

@@ -94,7 +94,7 @@ class MarianModel:
 
     path: Path
     config: Mapping[str, Any]
-    weights: Mapping[str, np.ndarray]
+    weights: dict[str, np.ndarray]
     search: Mapping[str, Any]
 
     @classmethod

@@ -119,16 +119,17 @@ def save(imported: ImportedModel, output_dir: Path) -> ImportResult:
     compile_model(model, hparams)  # as the trainer's, with Adam's moments
     variables = {v.path.removeprefix(SCOPE): v for v in model.trainable_variables}
     shapes = {name: tuple(variable.shape) for name, variable in variables.items()}
-    for name, array in imported.weights(shapes).items():
-        variables[name].assign(array)
+    arrays = imported.weights(shapes)
+    for name in [*arrays]:
+        variables[name].assign(arrays.pop(name))  # so that memory has each once
 
     output_dir.mkdir(parents=True, exist_ok=True)
     for name, content in files:
         with atomic_write(output_dir / name) as written:
             written.write(content)
-    arrays = {**checkpoints.model_arrays(model), **checkpoints.optimizer_arrays(model.optimizer)}
+    saved = {**checkpoints.model_variables(model), **checkpoints.optimizer_variables(model.optimizer)}
     meta = {**asdict(TrainingState(step=imported.step)), "architecture": model.hparams.architecture()}
-    checkpoints.save(output_dir / checkpoints.file_name(imported.step), arrays, meta)
+    checkpoints.save(output_dir / checkpoints.file_name(imported.step), saved, meta)
     (inputs, targets), separate = vocabularies, vocabularies.separate
     run = Run(
         problem=imported.problem,

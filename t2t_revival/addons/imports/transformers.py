@@ -148,8 +148,9 @@ class MarianMT:
         repeated = {*POSITIONS, *(f"{name}.weight" for name in EMBEDDINGS[1:])}
         if "shared.weight" not in self.weights:  # one of the tables that are tied to it is there instead
             repeated -= {"decoder.embed_tokens.weight"}
-        weights = {name: array for name, array in self.weights.items() if name not in repeated}
-        return Layers(self.folder, weights, hparams, [rows], order)
+        for name in repeated:
+            self.weights.pop(name, None)
+        return Layers(self.folder, self.weights, hparams, [rows], order)
 
 
 def import_folder(folder: Path, output_dir: Path, problem: str | None = None) -> ImportResult:
