@@ -115,7 +115,7 @@ class Named:
     """The part of a vocabulary that a warm start asks for."""
 
     def __init__(self, pieces: list[str]) -> None:
-        self.pieces, self.size, self.content = pieces, len(pieces), pieces
+        self.pieces, self.size, self.content, self.path = pieces, len(pieces), pieces, None
 
     def parts(self, piece: str) -> list[int]:
         return [self.pieces.index(character) for character in piece]

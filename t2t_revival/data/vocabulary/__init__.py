@@ -74,7 +74,8 @@ class Vocabularies(NamedTuple):
     @property
     def separate(self) -> bool:
         """True if there are two."""
-        return self.inputs.content is not self.targets.content
+        inputs, targets = self
+        return (inputs.path, inputs.content) != (targets.path, targets.content)
 
     @property
     def all(self) -> list[TextEncoder]:

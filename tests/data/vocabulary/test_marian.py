@@ -31,6 +31,7 @@ def test_two_sides_of_one_vocabulary(sides):
     for side, line in ((inputs, LINES[0]), (targets, ZIELE[0])):
         assert side.decode([*side.encode(line), 1, 5]) == line
     assert inputs.encode(ZIELE[1]) != targets.encode(ZIELE[1])
+    assert not Vocabularies(*pickle.loads(pickle.dumps([inputs, targets]))).separate
     again = pickle.loads(pickle.dumps(targets))
     assert again.encode(ZIELE[1]) == targets.encode(ZIELE[1])
     with pytest.raises(T2TError, match="Marian's vocabularies are for one direction"):
