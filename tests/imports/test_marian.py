@@ -166,7 +166,7 @@ SETTINGS = [
     ({"transformer-preprocess": "d"}, "norms in the order .* are not supported"),
     ({"transformer-decoder-dim-ffn": 48}, "the decoder has another transformer-dim-ffn"),
     ({"enc-depth": None}, "enc-depth=None is not a number"),
-    ({"enc-depth": 3}, "the weights lack encoder.layers.2.self_attn.q_proj.weight"),
+    ({"enc-depth": 3}, "the weights lack encoder.layers.2.self_attn_layer_norm.weight"),
     ({"dim-emb": 32}, "embeddings of the shape .* they are of another model"),
     ({"transformer-dim-ffn": 48}, "the weights of .*feed_forward/.* have the shape"),
 ]

@@ -149,7 +149,7 @@ CONFIGS = [
     ({"decoder_start_token_id": 0}, "the decoder starts with another token than <pad>"),
     ({"d_model": None}, "d_model=None is not a number"),
     ({"d_model": 32}, r"embeddings of the shape \(120, 16\); vocabulary and settings require \(120, 32\)"),
-    ({"decoder_layers": 2}, "the weights lack decoder.layers.1.self_attn.q_proj.weight"),
+    ({"decoder_layers": 2}, "the weights lack decoder.layers.1.self_attn_layer_norm.weight"),
     ({"encoder_layers": 1}, "the model has encoder.layers.1.fc1.bias, which has no place here"),
     ({"vocab_size": 130}, "120 pieces, <pad> is 119; config.json has vocab_size=130"),
     ({"eos_token_id": 3}, "eos_token_id=3 is not </s>"),

@@ -1,10 +1,11 @@
-"""Weights of encoder-decoder models as transformers names and lays them out, as this project's."""
+"""Weights of encoder-decoder models as transformers names and lays them out, to this project's and back."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -13,18 +14,76 @@ from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 
 ATTENTION = {"self_attention": "self_attn", "encoder_attention": "encoder_attn"}  # here: there
-NORMS = {f"{ours}_residual/norm": f"{theirs}_layer_norm" for ours, theirs in ATTENTION.items()}
-NORMS["feed_forward_residual/norm"] = "final_layer_norm"
-SSRU = "ssru"  # prefix of the weights of Marian's recurrent unit in place of self_attn
+SSRU = "ssru"  # begins the weights of Marian's recurrent unit in the place of self_attn
 BIAS = "final_logits_bias"
+SHARED, SOURCE, TARGET, SOFTMAX = (
+    f"{name}.weight" for name in ("shared", "encoder.embed_tokens", "decoder.embed_tokens", "lm_head")
+)
 NEVER = -1e4  # bias of what is never produced; within the range of float16
+
+
+class Weight(NamedTuple):
+    """A weight here, and what it is made of.
+
+    Attributes:
+        name: here.
+        parts: names there. Kernels are [out, in] there, [in, out] here, where parts stand side by side.
+        channels: axes of a part, as it is here, that are d_model.
+    """
+
+    name: str
+    parts: Sequence[str]
+    channels: Sequence[int]
+
+
+def of_layers(hparams: HParams) -> Iterator[Weight]:
+    """Yields the weights of encoder and decoder."""
+    for stack, layers in (("encoder", hparams.encoder_layers), ("decoder", hparams.decoder_layers)):
+        for layer in range(layers):
+            yield from _of_layer(f"{stack}/layer_{layer}", f"{stack}.layers.{layer}", hparams)
+        if hparams.pre_norm:
+            yield from _norm(f"{stack}/final_norm", f"{stack}.layer_norm")
+
+
+def _of_layer(ours: str, theirs: str, hparams: HParams) -> Iterator[Weight]:
+    is_decoder = ours.startswith("decoder")
+    for name, part in ATTENTION.items() if is_decoder else [*ATTENTION.items()][:1]:
+        yield from _norm(f"{ours}/{name}_residual/norm", f"{theirs}.{part}_layer_norm")
+        if name == "self_attention" and is_decoder and hparams.decoder_self_attention == "ssru":
+            kernels = [f"{theirs}.{SSRU}.{kernel}" for kernel in ("forget", "new")]
+            yield Weight(f"{ours}/{name}/kernel", kernels, (0, 1))
+            yield Weight(f"{ours}/{name}/forget_bias", [f"{theirs}.{SSRU}.forget_bias"], (0,))
+            continue
+        together = (
+            {"query_key_value": "qkv"} if name == "self_attention" else {"query": "q", "key_value": "kv"}
+        )
+        for kernel, letters in together.items():
+            parts = [f"{theirs}.{part}.{letter}_proj" for letter in letters]
+            yield Weight(f"{ours}/{name}/{kernel}", [f"{each}.weight" for each in parts], (0,))
+            yield Weight(f"{ours}/{name}/{kernel}_bias", [f"{each}.bias" for each in parts], ())
+        yield Weight(f"{ours}/{name}/output", [f"{theirs}.{part}.out_proj.weight"], (1,))
+        yield Weight(f"{ours}/{name}/output_bias", [f"{theirs}.{part}.out_proj.bias"], (0,))
+    yield from _norm(f"{ours}/feed_forward_residual/norm", f"{theirs}.final_layer_norm")
+    for number, channels in (("1", ()), ("2", (0,))):
+        axes = (0,) if number == "1" else (1,)
+        yield Weight(f"{ours}/feed_forward/kernel_{number}", [f"{theirs}.fc{number}.weight"], axes)
+        yield Weight(f"{ours}/feed_forward/bias_{number}", [f"{theirs}.fc{number}.bias"], channels)
+
+
+def _norm(ours: str, theirs: str) -> Iterator[Weight]:
+    yield Weight(f"{ours}/gamma", [f"{theirs}.weight"], (0,))
+    yield Weight(f"{ours}/beta", [f"{theirs}.bias"], (0,))
+
+
+def _moved(array: np.ndarray, channels: Sequence[int], order: np.ndarray) -> np.ndarray:
+    for axis in channels:
+        array = np.take(array, order, axis=axis)
+    return array
 
 
 @dataclass
 class Layers:
-    """The weights of a model.
-
-    Kernels are [out, in] there, and those of queries, keys and values stand side by side here.
+    """The weights of a model of transformers or Marian.
 
     Attributes:
         where: the file, for errors.
@@ -42,20 +101,16 @@ class Layers:
     order: np.ndarray
 
     def arrays(self, shapes: Shapes) -> dict[str, np.ndarray]:
-        """Returns the array of each weight of a model with these shapes, by name.
+        """Returns the array of each weight of a model with these shapes, by its name here.
 
         Raises:
             T2TError: one is missing, or has another shape, or nothing here has it.
         """
-        arrays = self._embeddings("source_embedding" in {name.partition("/")[0] for name in shapes})
-        for stack, layers in (
-            ("encoder", self.hparams.encoder_layers),
-            ("decoder", self.hparams.decoder_layers),
-        ):
-            for layer in range(layers):
-                arrays |= self._layer(f"{stack}/layer_{layer}", f"{stack}.layers.{layer}")
-            if self.hparams.pre_norm:
-                arrays |= self._norm(f"{stack}/final_norm", f"{stack}.layer_norm")
+        arrays = self._embeddings({name.partition("/")[0] for name in shapes})
+        for weight in of_layers(self.hparams):
+            parts = [self._read(part) for part in weight.parts]
+            moved = [_moved(part.T, weight.channels, self.order) for part in parts]
+            arrays[weight.name] = np.concatenate(moved, axis=-1)
         if self.weights:
             raise T2TError(f"{self.where}: the model has {min(self.weights)}, which has no place here")
         for name, shape in shapes.items():
@@ -66,18 +121,13 @@ class Layers:
                 )
         return arrays
 
-    def _embeddings(self, separate: bool) -> dict[str, np.ndarray]:
-        target = self._read("decoder.embed_tokens.weight", "shared.weight")
+    def _embeddings(self, names: set[str]) -> dict[str, np.ndarray]:
+        target = self._read(TARGET, SHARED)
         tables = {"target_embedding": (target, -1)}
-        if separate:
-            source = (
-                self._read("encoder.embed_tokens.weight")
-                if "encoder.embed_tokens.weight" in self.weights
-                else target
-            )
-            tables["source_embedding"] = source, 0
-        if not self.hparams.shared_embedding_and_softmax_weights:
-            tables["softmax_embedding"] = self._read("lm_head.weight"), -1
+        if "source_embedding" in names:
+            tables["source_embedding"] = (self._read(SOURCE) if SOURCE in self.weights else target), 0
+        if "softmax_embedding" in names:
+            tables["softmax_embedding"] = self._read(SOFTMAX), -1
         arrays = {}
         for name, (table, side) in tables.items():
             rows = np.array(self.rows[side])
@@ -87,59 +137,12 @@ class Layers:
                     f"{shape}: they are of another model"
                 )
             arrays[f"{name}/embeddings"] = np.where(rows[:, None] < 0, 0, table[rows][:, self.order])
-        softmax = "target_embedding" if "softmax_embedding" not in tables else "softmax_embedding"
+        softmax = "softmax_embedding" if "softmax_embedding" in names else "target_embedding"
         rows = np.array(self.rows[-1])
-        bias = self._read(BIAS).reshape(-1)
-        arrays[f"{softmax}/softmax_bias"] = np.where(rows < 0, NEVER, bias[rows])
+        arrays[f"{softmax}/softmax_bias"] = np.where(rows < 0, NEVER, self._read(BIAS).reshape(-1)[rows])
         if arrays["target_embedding/embeddings"][0].any():
             raise T2TError(f"{self.where}: the embedding of padding, with which outputs start, is not 0")
         return arrays
-
-    def _layer(self, ours: str, theirs: str) -> dict[str, np.ndarray]:
-        order, arrays = self.order, {}
-        is_decoder = ours.startswith("decoder")
-        for name, part in ATTENTION.items():
-            if name == "encoder_attention" and not is_decoder:
-                continue
-            if name == "self_attention" and is_decoder and self.hparams.decoder_self_attention == "ssru":
-                kernels = [
-                    self._read(f"{theirs}.{SSRU}.{one}").T[order][:, order] for one in ("forget", "new")
-                ]
-                arrays[f"{ours}/{name}/kernel"] = np.concatenate(kernels, axis=1)
-                arrays[f"{ours}/{name}/forget_bias"] = self._read(f"{theirs}.{SSRU}.forget_bias")[order]
-            else:
-                arrays |= self._attention(f"{ours}/{name}", f"{theirs}.{part}")
-        kernel, bias = self._linear(f"{theirs}.fc1")
-        arrays[f"{ours}/feed_forward/kernel_1"], arrays[f"{ours}/feed_forward/bias_1"] = kernel[order], bias
-        kernel, bias = self._linear(f"{theirs}.fc2")
-        arrays[f"{ours}/feed_forward/kernel_2"] = kernel[:, order]
-        arrays[f"{ours}/feed_forward/bias_2"] = bias[order]
-        for name, part in NORMS.items():
-            if is_decoder or not name.startswith("encoder_attention"):
-                arrays |= self._norm(f"{ours}/{name}", f"{theirs}.{part}")
-        return arrays
-
-    def _attention(self, ours: str, theirs: str) -> dict[str, np.ndarray]:
-        query, key, value = (self._linear(f"{theirs}.{part}_proj") for part in "qkv")
-        groups = {"query_key_value": (query, key, value)}
-        if ours.endswith("encoder_attention"):
-            groups = {"query": (query,), "key_value": (key, value)}
-        arrays = {}
-        for name, parts in groups.items():
-            kernels = [kernel[self.order] for kernel, _ in parts]
-            arrays[f"{ours}/{name}"] = np.concatenate(kernels, axis=1)
-            arrays[f"{ours}/{name}_bias"] = np.concatenate([bias for _, bias in parts])
-        kernel, bias = self._linear(f"{theirs}.out_proj")
-        arrays[f"{ours}/output"], arrays[f"{ours}/output_bias"] = kernel[:, self.order], bias[self.order]
-        return arrays
-
-    def _norm(self, ours: str, theirs: str) -> dict[str, np.ndarray]:
-        parts = {"gamma": "weight", "beta": "bias"}
-        return {f"{ours}/{one}": self._read(f"{theirs}.{other}")[self.order] for one, other in parts.items()}
-
-    def _linear(self, name: str) -> tuple[np.ndarray, np.ndarray]:
-        """Returns a kernel, [in, out], and its bias."""
-        return self._read(f"{name}.weight").T, self._read(f"{name}.bias")
 
     def _read(self, *names: str) -> np.ndarray:
         """Returns the first of some weights that is there, as float32."""
@@ -147,3 +150,27 @@ class Layers:
         if name is None:
             raise T2TError(f"{self.where}: the weights lack {names[0]}: they are of another model")
         return np.asarray(self.weights.pop(name), np.float32)
+
+
+def layers_there(
+    arrays: Mapping[str, np.ndarray], hparams: HParams, order: np.ndarray
+) -> dict[str, np.ndarray]:
+    """Returns the weights of encoder and decoder by their names there, the inverse of `Layers.arrays`.
+
+    Biases that a model has not are 0.
+
+    Args:
+        arrays: by their names here.
+        hparams: of the model.
+        order: the channel there for each channel of d_model here.
+    """
+    back = np.argsort(order)
+    there = {}
+    for weight in of_layers(hparams):
+        kernel = weight.name.removesuffix("_bias")
+        array = arrays.get(weight.name)
+        if array is None:
+            array = np.zeros(arrays[kernel].shape[1:], np.float32)
+        for name, part in zip(weight.parts, np.split(array, len(weight.parts), axis=-1), strict=True):
+            there[name] = np.ascontiguousarray(_moved(part, weight.channels, back).T)
+    return there
