@@ -4,7 +4,8 @@ t2t-exporter --problem=translate_ende --hparams_set=big [--output_dir=DIR] [--ex
 
 Exports a trained model, vocabulary and search included, as one SavedModel: strings in, strings out.
 TensorFlow Serving serves the newest version in export_dir. With --format=ctranslate2, exports the weights for
-that engine; with --format=litert, model and search for LiteRT (TensorFlow Lite), from ids to ids.
+that engine; with --format=litert, model and search for LiteRT (TensorFlow Lite), from ids to ids; with
+--format=transformers, a MarianMT folder.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.flags import flag
 from t2t_revival.cli.support.messages import say
 from t2t_revival.cli.support.run_flags import DECODE_HPARAMS, EnsembleFlags, decode_options
+from t2t_revival.curve_files import best_row
 from t2t_revival.data.vocabulary.sentencepiece import EOS
 from t2t_revival.data.vocabulary.text_encoder import SUBWORDS
 from t2t_revival.decoding import capabilities
@@ -33,16 +35,18 @@ from t2t_revival.utils.files import check_no_pattern, check_writable
 if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator
 
-SAVED_MODEL, LITERT = "saved_model", "litert"
+SAVED_MODEL, LITERT, TRANSFORMERS = "saved_model", "litert", "transformers"
 FORMATS = {  # with the values of --quantize that they have
     SAVED_MODEL: ("none", "bfloat16", "int8", "int8_weights"),
     CTRANSLATE2: ("none", "bfloat16", "int8"),
     LITERT: ("none", "int8"),
+    TRANSFORMERS: ("none",),
 }
 PLACES = {
     SAVED_MODEL: capabilities.SAVED_MODEL,
     CTRANSLATE2: capabilities.CTRANSLATE2_FORMAT,
     LITERT: capabilities.LITERT,
+    TRANSFORMERS: capabilities.TRANSFORMERS_FORMAT,
 }
 SENTENCEPIECE_OF = "sentencepiece.SentencePieceProcessor(model_file={file!r})"
 SENTENCEPIECE_STEPS = """\
@@ -84,7 +88,7 @@ class ExporterFlags(EnsembleFlags):
     format: str = flag(
         SAVED_MODEL,
         "Format of the export; ctranslate2 needs the package of that name. litert is for phones, embedded "
-        "devices, and single lines on CPUs.",
+        "devices, and single lines on CPUs. transformers is a MarianMT folder for the Hugging Face Hub.",
         choices=tuple(FORMATS),
     )
 
@@ -117,6 +121,7 @@ def _write(
 ) -> None:
     """Loads the model, writes it, and prints what can be done with it."""
     from t2t_revival.addons.litert import export_litert
+    from t2t_revival.addons.transformers_format import export_transformers
     from t2t_revival.serving.export import export
     from t2t_revival.serving.module import PRECISIONS
 
@@ -134,6 +139,12 @@ def _write(
     elif flags.format == CTRANSLATE2:
         written = export_ctranslate2(translator, export_dir, flags.quantize, heads, vocabulary_map)
         following = _ctranslate2_example(written, translator, options)
+    elif flags.format == TRANSFORMERS:
+        about = {"name": export_dir.name, "hparams_set": folder.run.hparams_set, "step": step, "score": ""}
+        if best := best_row(folder.path, "bleu"):
+            about["score"] = f" BLEU of its dev split: {best['bleu']:.1f}."
+        written = export_transformers(translator, export_dir, about)
+        following = f"next, in Python: transformers.AutoModelForSeq2SeqLM.from_pretrained({str(written)!r})"
     else:
         written = export_litert(translator, export_dir, flags.quantize)
         following = _litert_example(written, translator)

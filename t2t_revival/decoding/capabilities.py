@@ -161,6 +161,13 @@ CTRANSLATE2_FORMAT = Place(
     OF_DECODER | dict.fromkeys(GUARDS, "leave it out, and give it to each call of translate_batch"),
 )
 
+TRANSFORMERS_FORMAT = Place(
+    "transformers' format",
+    SEARCH - {"tag"},
+    "it holds models such as marian_base, which t2t-distill makes of others; or give --format=saved_model",
+    OF_DECODER,
+)
+
 # What is written, and what draws.
 ONE_OUTPUT = DECODING - COLUMNS | OF_TEXT | MODELS | {"coverage_penalty", "markup", "shortlist"}
 TRANSLATIONS = Place("a file with one translation a line", ONE_OUTPUT)
@@ -174,7 +181,7 @@ ATTENTION_PAGE = Place(
 TABLES = {  # of the documentation
     "Engines": (TENSORFLOW, JAX, CTRANSLATE2),
     "Models": (ENSEMBLE, RIGHT_TO_LEFT, NO_SELF_ATTENTION, PARSER),
-    "Exports, and requests to them": (SAVED_MODEL, REQUEST, LITERT, CTRANSLATE2_FORMAT),
+    "Exports, and requests to them": (SAVED_MODEL, REQUEST, LITERT, CTRANSLATE2_FORMAT, TRANSFORMERS_FORMAT),
 }
 
 
@@ -217,7 +224,7 @@ def places_of(hparams: HParams, problem: Problem | None = None) -> list[Place]:
 
 
 # Hyperparameters by which a model is another one: values that have been tried with each holder.
-HOLDERS = SAVED_MODEL, LITERT, CTRANSLATE2_FORMAT, CTRANSLATE2, JAX, INT8, ENSEMBLE
+HOLDERS = SAVED_MODEL, LITERT, CTRANSLATE2_FORMAT, TRANSFORMERS_FORMAT, CTRANSLATE2, JAX, INT8, ENSEMBLE
 BOTH = (False, True)
 HELD: dict[str, tuple[Any, ...]] = {  # by all holders but those of `FEWER`
     "pos": ("sinusoid", "timing", "emb", "rotary", "relative"),
@@ -240,6 +247,16 @@ _IN_CTRANSLATE2: dict[str, tuple[Any, ...]] = {  # which has a model of its own
 FEWER: dict[Place, dict[str, tuple[Any, ...]]] = {
     CTRANSLATE2: _IN_CTRANSLATE2,
     CTRANSLATE2_FORMAT: _IN_CTRANSLATE2 | {"reverse_target": (False,)},  # whose outputs nobody turns round
+    TRANSFORMERS_FORMAT: _IN_CTRANSLATE2
+    | {
+        "pos": ("sinusoid", "timing"),
+        "ffn_activation": ("relu", "gelu", "swish"),
+        "norm_type": ("layer",),
+        "layer_preprocess_sequence": ("none",),
+        "use_target_space_embedding": (False,),
+        "shared_embedding_and_softmax_weights": (True,),
+        "reverse_target": (False,),
+    },
     LITERT: {"reverse_target": (False,), "deterministic_attention": (False,)},
     ENSEMBLE: {"deterministic_attention": (False,)},
 }

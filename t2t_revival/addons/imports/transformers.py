@@ -28,6 +28,7 @@ from t2t_revival.hparams import HParams
 from t2t_revival.model.embedding import sinusoids
 
 CONFIG, GENERATION, TOKENIZER = "config.json", "generation_config.json", "tokenizer_config.json"
+TABLE = "vocab.json"
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 ARCHITECTURE = "MarianMTModel"
 HPARAMS_SET = "marian_base"
@@ -71,15 +72,15 @@ class MarianMT:
 
     @classmethod
     def load(cls, folder: Path) -> MarianMT:
-        config, table = _json(folder / CONFIG), _json(folder / "vocab.json")
+        config, table = _json(folder / CONFIG), _json(folder / TABLE)
         _check(config, folder / CONFIG)
         try:
             size = len(in_order(table))
         except (ValueError, TypeError) as error:
-            raise T2TError(f"{folder / 'vocab.json'}: not a table of pieces: {error}") from error
+            raise T2TError(f"{folder / TABLE}: not a table of pieces: {error}") from error
         if size != config["vocab_size"] or table.get(PAD_PIECE) != config["pad_token_id"]:
             raise T2TError(
-                f"{folder / 'vocab.json'}: {size} pieces, {PAD_PIECE} is {table.get(PAD_PIECE)}; {CONFIG} "
+                f"{folder / TABLE}: {size} pieces, {PAD_PIECE} is {table.get(PAD_PIECE)}; {CONFIG} "
                 f"has vocab_size={config['vocab_size']}, pad_token_id={config['pad_token_id']}: the "
                 "vocabulary of another model"
             )
@@ -137,20 +138,24 @@ class MarianMT:
         return {"beam_size": beams, "alpha": 0.0, "normalize": 1.0 if exponent is None else exponent}
 
     def layers(self, hparams: HParams) -> Layers:
-        """Returns the weights; with the paper's positions, channels are put in its order.
-
-        Sines come before cosines there. A permutation of the channels of d_model changes no result.
-        """
-        order = np.arange(hparams.hidden_size)
-        if hparams.pos == SINUSOID:
-            order = order.reshape(2, -1).T.ravel()
+        """Returns the weights."""
         rows = [self.table.get(piece, self.config["pad_token_id"]) for piece in in_order(self.table)]
         repeated = {*POSITIONS, *(f"{name}.weight" for name in EMBEDDINGS[1:])}
         if "shared.weight" not in self.weights:  # one of the tables that are tied to it is there instead
             repeated -= {"decoder.embed_tokens.weight"}
         for name in repeated:
             self.weights.pop(name, None)
-        return Layers(self.folder, self.weights, hparams, [rows], order)
+        return Layers(self.folder, self.weights, hparams, [rows], channels_there(hparams))
+
+
+def channels_there(hparams: HParams) -> np.ndarray:
+    """Returns the channel there for each channel of d_model here.
+
+    With the paper's positions, all sines come before all cosines there; in the order of the channels, which
+    changes no result.
+    """
+    order = np.arange(hparams.hidden_size)
+    return order.reshape(2, -1).T.ravel() if hparams.pos == SINUSOID else order
 
 
 def import_folder(folder: Path, output_dir: Path, problem: str | None = None) -> ImportResult:

@@ -1,0 +1,209 @@
+"""Trained models as MarianMT folders of transformers."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from t2t_revival.addons.imports.layers import BIAS, NEVER, SHARED, layers_there
+from t2t_revival.addons.imports.transformers import (
+    ARCHITECTURE,
+    CONFIG,
+    GENERATION,
+    POSITIONS,
+    PREFIX,
+    SINUSOID,
+    TABLE,
+    TOKENIZER,
+    WEIGHTS,
+    channels_there,
+)
+from t2t_revival.data.vocabulary.marian import MarianVocabulary
+from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
+from t2t_revival.data.vocabulary.text_encoder import EOS, PAD
+from t2t_revival.decoding.capabilities import TRANSFORMERS_FORMAT, check, check_held
+from t2t_revival.errors import T2TError
+from t2t_revival.serving.export import write_version
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from t2t_revival.data.vocabulary import Vocabularies
+    from t2t_revival.decoding.translator import Translator
+    from t2t_revival.hparams import HParams
+    from t2t_revival.model import Transformer
+
+SETTINGS = {  # of all models in this format
+    "architectures": [ARCHITECTURE],
+    "model_type": "marian",
+    "is_encoder_decoder": True,
+    "scale_embedding": True,
+    "static_position_embeddings": True,
+    "normalize_before": False,
+    "normalize_embedding": False,
+    "add_final_layer_norm": False,
+    "tie_word_embeddings": True,
+    "share_encoder_decoder_embeddings": True,
+    "dtype": "float32",
+}
+CARD = """\
+---
+library_name: transformers
+pipeline_tag: translation
+language: [{source}, {target}]
+---
+
+# {name}
+
+Translates {source} to {target}. Trained by t2t_revival with the hparams set `{hparams_set}`, {step};
+{parameters:,} parameters.{score}
+
+```python
+from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
+
+tokenizer = AutoTokenizer.from_pretrained("{name}")
+model = AutoModelForSeq2SeqLM.from_pretrained("{name}")
+batch = tokenizer(["..."], return_tensors="pt", padding=True)
+print(tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True))
+```
+
+Made by `t2t-exporter --format=transformers`.
+"""
+
+
+def export_transformers(translator: Translator, export_dir: Path, about: dict[str, str]) -> Path:
+    """Writes `export_dir/VERSION`, complete or not at all; see `write_transformers`."""
+    return write_version(export_dir, translator, lambda folder: write_transformers(translator, folder, about))
+
+
+def write_transformers(translator: Translator, folder: Path, about: dict[str, str]) -> None:
+    """Writes a folder that `AutoModelForSeq2SeqLM.from_pretrained` and `AutoTokenizer` load.
+
+    Logits are those of this project but for those of padding, and for the norms' epsilon: 1e-5 there.
+
+    Args:
+        translator: model, vocabulary and options; the model's precision is float32.
+        folder: must not exist.
+        about: `name`, `hparams_set`, `step` and `score` of the model card.
+
+    Raises:
+        T2TError: as `check` and `check_held`; or the vocabulary is T2T's, or there are two.
+    """
+    try:
+        from safetensors.numpy import save_file
+    except ImportError as error:
+        raise T2TError('--format=transformers needs safetensors: pip install "t2t_revival[hf]"') from error
+
+    hparams, options = translator.model.hparams, translator.options
+    check(options.asked(), TRANSFORMERS_FORMAT)
+    check_held(hparams, TRANSFORMERS_FORMAT)
+    tokens = _Tokens.of(translator.vocabularies)
+    length = translator.max_length + options.extra_length
+    special = {
+        "pad_token_id": tokens.ids[tokens.pieces[PAD]],
+        "eos_token_id": tokens.ids[tokens.pieces[EOS]],
+        "decoder_start_token_id": tokens.ids[tokens.pieces[PAD]],
+    }
+    special["forced_eos_token_id"] = special["eos_token_id"]
+    banned = {special["pad_token_id"], tokens.ids[tokens.pieces[translator.vocabularies.targets.banned]]}
+    source, target = (getattr(translator.problem, f"{side}_lang", "") for side in ("source", "target"))
+    files = {
+        CONFIG: {
+            **SETTINGS,
+            **_sizes(hparams),
+            **special,
+            "vocab_size": len(tokens.ids),
+            "max_position_embeddings": length,
+        },
+        GENERATION: {
+            **special,
+            "num_beams": options.beam_size,
+            "length_penalty": options.normalize or options.alpha,
+            "early_stopping": "never",
+            "max_length": length,
+            "bad_words_ids": [[token] for token in sorted(banned)],
+        },
+        TOKENIZER: {
+            "tokenizer_class": "MarianTokenizer",
+            "pad_token": tokens.pieces[PAD],
+            "eos_token": tokens.pieces[EOS],
+            "unk_token": tokens.pieces[translator.vocabularies.targets.unknown],
+            "model_max_length": length,
+            "separate_vocabs": False,
+            "source_lang": source,
+            "target_lang": target,
+        },
+        TABLE: tokens.ids,
+    }
+    folder.mkdir()
+    for name, values in files.items():
+        (folder / name).write_text(json.dumps(values, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
+    (folder / "source.spm").write_bytes(tokens.source)
+    (folder / "target.spm").write_bytes(tokens.target)
+    save_file(_weights(translator.model, tokens, length), folder / WEIGHTS[0], metadata={"format": "pt"})
+    parameters = translator.model.count_params()
+    card = CARD.format(source=source, target=target, parameters=parameters, **about)
+    (folder / "README.md").write_text(card, encoding="utf-8")
+
+
+class _Tokens(NamedTuple):
+    """The pieces of a vocabulary, by their ids here; their ids there; and the SentencePiece models."""
+
+    pieces: list[str]
+    ids: dict[str, int]
+    source: bytes
+    target: bytes
+
+    @classmethod
+    def of(cls, vocabularies: Vocabularies) -> _Tokens:
+        inputs, targets = vocabularies
+        if vocabularies.separate:
+            raise T2TError(
+                "transformers' format has one table for both sides; this model has two vocabularies"
+            )
+        if isinstance(inputs, MarianVocabulary) and isinstance(targets, MarianVocabulary):
+            ids = dict(inputs.marian_ids)
+            ids.setdefault(inputs.pieces[PAD], len(ids))
+            return cls(inputs.pieces, ids, inputs.model, targets.model)
+        if isinstance(inputs, Vocabulary):
+            ids = {piece: token for token, piece in enumerate(inputs.pieces)}
+            return cls(inputs.pieces, ids, inputs.content, inputs.content)
+        raise T2TError(f"transformers' format has SentencePiece vocabularies; {inputs.path} is T2T's")
+
+
+def _sizes(hparams: HParams) -> dict[str, Any]:
+    sizes: dict[str, Any] = {
+        "d_model": hparams.hidden_size,
+        "activation_function": hparams.ffn_activation,
+        "dropout": hparams.layer_prepostprocess_dropout,
+        "attention_dropout": hparams.attention_dropout,
+        "activation_dropout": hparams.relu_dropout,
+    }
+    for stack, layers in (("encoder", hparams.encoder_layers), ("decoder", hparams.decoder_layers)):
+        sizes |= {f"{stack}_layers": layers, f"{stack}_attention_heads": hparams.num_heads}
+        sizes[f"{stack}_ffn_dim"] = hparams.filter_size
+    return sizes
+
+
+def _weights(model: Transformer, tokens: _Tokens, length: int) -> dict[str, np.ndarray]:
+    hparams = model.hparams
+    arrays = {
+        weight.path.removeprefix("transformer/"): np.asarray(weight, np.float32) for weight in model.weights
+    }
+    order = channels_there(hparams)
+    embeddings = arrays["target_embedding/embeddings"][:, np.argsort(order)]
+    bias = arrays.get("target_embedding/softmax_bias", np.zeros(len(embeddings), np.float32)).copy()
+    if embeddings[
+        PAD
+    ].any():  # a vector there, with which outputs start; here it is 0 wherever it is looked up
+        embeddings[PAD], bias[PAD] = 0, NEVER
+    rows = np.zeros(len(embeddings), int)  # the id here of each id there
+    rows[[tokens.ids[piece] for piece in tokens.pieces]] = np.arange(len(rows))
+    weights = {SHARED: embeddings[rows], **layers_there(arrays, hparams, order)}
+    if hparams.pos != SINUSOID:  # transformers has the paper's by itself
+        positions = np.asarray(model.source_positions.encode(np.arange(length)), np.float32)
+        weights |= {name: positions.copy() for name in POSITIONS}
+    named = {f"{PREFIX}{name}": np.ascontiguousarray(array) for name, array in weights.items()}
+    return {**named, BIAS: bias[rows][None]}
