@@ -24,7 +24,7 @@ from t2t_revival.cli.support.messages import say
 from t2t_revival.cli.support.run_flags import DECODE_HPARAMS, EnsembleFlags, decode_options
 from t2t_revival.curve_files import best_row
 from t2t_revival.data.vocabulary.sentencepiece import EOS
-from t2t_revival.data.vocabulary.text_encoder import SUBWORDS
+from t2t_revival.data.vocabulary.text_encoder import MARIAN, SUBWORDS
 from t2t_revival.decoding import capabilities
 from t2t_revival.decoding.alignment_heads import AlignmentHeads
 from t2t_revival.decoding.options import CTRANSLATE2, OFF, DecodeHParams
@@ -54,6 +54,7 @@ found = translator.translate_batch([{source}.encode("...", out_type=str)], \
 beam_size={beam_size}, length_penalty={alpha}{more})
 print({target}.decode(found[0].hypotheses[0]))"""
 SUBWORDS_OF = "t2t_revival.data.vocabulary.subwords.SubwordVocabulary({file!r})"
+MARIAN_OF = "t2t_revival.data.vocabulary.marian.MarianVocabulary({file!r}, is_target={is_target})"
 SUBWORD_STEPS = """\
 found = translator.translate_batch([[{source}.pieces[token] for token in {source}.encode("...")]], \
 beam_size={beam_size}, length_penalty={alpha})
@@ -176,20 +177,23 @@ def _litert_example(folder: Path, translator: Translator) -> str:
 
 def _ctranslate2_example(folder: Path, translator: Translator, options: DecodeHParams) -> str:
     opening, sides = _opening(folder, translator)
-    steps = SUBWORD_STEPS if translator.vocabulary.path.suffix == SUBWORDS else SENTENCEPIECE_STEPS
+    steps = SUBWORD_STEPS if translator.vocabulary.path.suffix in (SUBWORDS, MARIAN) else SENTENCEPIECE_STEPS
     free = "it searches without the constraint to trees\n" if options.constrained else ""
     more = ", disable_unk=True" if translator.vocabularies.targets.banned else ""
-    steps = steps.format(beam_size=options.beam_size, alpha=options.alpha, more=more, **sides)
+    steps = steps.format(
+        beam_size=options.beam_size, alpha=options.normalize or options.alpha, more=more, **sides
+    )
     return f"{free}next, in Python:\ntranslator = ctranslate2.Translator({str(folder)!r})\n{opening}{steps}"
 
 
 def _opening(folder: Path, translator: Translator) -> tuple[str, dict[str, str]]:
     """Returns the lines that open the vocabularies, and the variables of that of "source" and "target"."""
-    names = ("source", "target") if translator.vocabularies.separate else ("pieces", "pieces")
+    source, target = translator.vocabularies
+    names = ("source", "target") if source is not target else ("pieces", "pieces")
     opened = {}
     for name, file in zip(names, vocabulary_names(translator.vocabularies), strict=True):
-        kind = SUBWORDS_OF if file.endswith(SUBWORDS) else SENTENCEPIECE_OF
-        opened[name] = f"{name} = {kind.format(file=str(folder / file))}\n"
+        kind = {SUBWORDS: SUBWORDS_OF, MARIAN: MARIAN_OF}.get(Path(file).suffix, SENTENCEPIECE_OF)
+        opened[name] = f"{name} = {kind.format(file=str(folder / file), is_target=name == 'target')}\n"
     return "".join(opened.values()), dict(zip(("source", "target"), names, strict=True))
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from t2t_revival.errors import T2TError
 
-TYPES = {
+TYPES: dict[str, np.dtype[Any]] = {
     "FloatStorage": np.dtype(np.float32),
     "HalfStorage": np.dtype(np.float16),
     "DoubleStorage": np.dtype(np.float64),

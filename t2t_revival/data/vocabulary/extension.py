@@ -40,8 +40,8 @@ def extend(
         symbols: texts that are always one piece; those that it lacks come first.
 
     Raises:
-        T2TError: `size` is not above the vocabulary's, the text has no new piece, or T2T's vocabulary would
-            need symbols.
+        T2TError: `size` is not above the vocabulary's, the text has no new piece, T2T's vocabulary would need
+            symbols, or the vocabulary is Marian's.
     """
     count = size - vocabulary.size if size else int(vocabulary.size * GROWTH)
     if count < 1:
@@ -55,6 +55,8 @@ def extend(
         raise no_symbols(vocabulary, symbols)
     elif isinstance(vocabulary, SubwordVocabulary):
         content = _subwords(vocabulary, lines, count)
+    else:
+        raise T2TError(f"--update_vocab: {vocabulary.path}: Marian's vocabularies do not grow: leave it out")
     with atomic_write(path) as file:
         file.write(content)
     return type(vocabulary)(path)
@@ -72,10 +74,10 @@ def _nothing_new(vocabulary: TextEncoder) -> T2TError:
 
 
 def no_symbols(vocabulary: TextEncoder, symbols: Sequence[str]) -> T2TError:
-    """Returns the error of a problem that needs symbols, with a vocabulary of T2T."""
+    """Returns the error of a problem that needs symbols, with a vocabulary of T2T or Marian."""
     return T2TError(
-        f"{vocabulary.path}: T2T's vocabularies have no pieces such as {symbols[0]!r}, which this "
-        "problem needs; give a vocab.*.spm, or none"
+        f"{vocabulary.path}: T2T's and Marian's vocabularies have no pieces such as {symbols[0]!r}, which "
+        "this problem needs; give a vocab.*.spm, or none"
     )
 
 

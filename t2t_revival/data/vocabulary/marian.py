@@ -13,7 +13,7 @@ import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import sentencepiece
 
@@ -69,7 +69,7 @@ class MarianVocabulary(TextEncoder):
         self._ids = {piece: token for token, piece in enumerate(self._pieces)}
         self.unknown = self.banned = self._ids[UNKNOWN_PIECE]
 
-    def __reduce__(self) -> tuple[type[TextEncoder], tuple[Path, bytes | None, bool]]:
+    def __reduce__(self) -> tuple[type[TextEncoder], tuple[Any, ...]]:
         return type(self), (self.path, self._given_content, self._is_target)
 
     @property
@@ -81,7 +81,7 @@ class MarianVocabulary(TextEncoder):
         return len(self.pieces)
 
     @property
-    def pieces(self) -> list[str]:  # type: ignore[override]
+    def pieces(self) -> list[str]:
         return self._pieces
 
     @cached_property

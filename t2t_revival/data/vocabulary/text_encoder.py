@@ -125,7 +125,7 @@ class TextEncoder(abc.ABC):
         self.path, self._given_content = Path(path), content
         self.content = read_vocabulary(self.path) if content is None else content
 
-    def __reduce__(self) -> tuple[type[TextEncoder], tuple[Path, bytes | None]]:
+    def __reduce__(self) -> tuple[type[TextEncoder], tuple[Any, ...]]:
         return type(self), (self.path, self._given_content)
 
     @property
