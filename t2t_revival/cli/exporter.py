@@ -5,7 +5,7 @@ t2t-exporter --problem=translate_ende --hparams_set=big [--output_dir=DIR] [--ex
 Exports a trained model, vocabulary and search included, as one SavedModel: strings in, strings out.
 TensorFlow Serving serves the newest version in export_dir. With --format=ctranslate2, exports the weights for
 that engine; with --format=litert, model and search for LiteRT (TensorFlow Lite), from ids to ids; with
---format=transformers, a MarianMT folder.
+--format=transformers, a MarianMT folder; with --format=argos, a package of Argos Translate.
 """
 
 from __future__ import annotations
@@ -35,18 +35,20 @@ from t2t_revival.utils.files import check_no_pattern, check_writable
 if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator
 
-SAVED_MODEL, LITERT, TRANSFORMERS = "saved_model", "litert", "transformers"
+SAVED_MODEL, LITERT, TRANSFORMERS, ARGOS = "saved_model", "litert", "transformers", "argos"
 FORMATS = {  # with the values of --quantize that they have
     SAVED_MODEL: ("none", "bfloat16", "int8", "int8_weights"),
     CTRANSLATE2: ("none", "bfloat16", "int8"),
     LITERT: ("none", "int8"),
     TRANSFORMERS: ("none",),
+    ARGOS: ("none", "bfloat16", "int8"),
 }
 PLACES = {
     SAVED_MODEL: capabilities.SAVED_MODEL,
     CTRANSLATE2: capabilities.CTRANSLATE2_FORMAT,
     LITERT: capabilities.LITERT,
     TRANSFORMERS: capabilities.TRANSFORMERS_FORMAT,
+    ARGOS: capabilities.ARGOS_FORMAT,
 }
 SENTENCEPIECE_OF = "sentencepiece.SentencePieceProcessor(model_file={file!r})"
 SENTENCEPIECE_STEPS = """\
@@ -89,7 +91,8 @@ class ExporterFlags(EnsembleFlags):
     format: str = flag(
         SAVED_MODEL,
         "Format of the export; ctranslate2 needs the package of that name. litert is for phones, embedded "
-        "devices, and single lines on CPUs. transformers is a MarianMT folder for the Hugging Face Hub.",
+        "devices, and single lines on CPUs. transformers is a MarianMT folder for the "
+        "Hugging Face Hub, argos a package for Argos Translate and LibreTranslate.",
         choices=tuple(FORMATS),
     )
 
@@ -121,6 +124,7 @@ def _write(
     flags: ExporterFlags, folder: ModelFolder, options: DecodeHParams, export_dir: Path, vocabulary_map: str
 ) -> None:
     """Loads the model, writes it, and prints what can be done with it."""
+    from t2t_revival.addons.argos_format import export_argos
     from t2t_revival.addons.litert import export_litert
     from t2t_revival.addons.transformers_format import export_transformers
     from t2t_revival.serving.export import export
@@ -140,16 +144,24 @@ def _write(
     elif flags.format == CTRANSLATE2:
         written = export_ctranslate2(translator, export_dir, flags.quantize, heads, vocabulary_map)
         following = _ctranslate2_example(written, translator, options)
+    elif flags.format == ARGOS:
+        written = export_argos(translator, export_dir, flags.quantize, _about(folder, step))
+        following = f"next: argospm install {shlex.quote(str(next(written.glob('*.argosmodel'))))}"
     elif flags.format == TRANSFORMERS:
-        about = {"name": export_dir.name, "hparams_set": folder.run.hparams_set, "step": step, "score": ""}
-        if best := best_row(folder.path, "bleu"):
-            about["score"] = f" BLEU of its dev split: {best['bleu']:.1f}."
+        about = {"name": export_dir.name, **_about(folder, step)}
         written = export_transformers(translator, export_dir, about)
         following = f"next, in Python: transformers.AutoModelForSeq2SeqLM.from_pretrained({str(written)!r})"
     else:
         written = export_litert(translator, export_dir, flags.quantize)
         following = _litert_example(written, translator)
     print(f"{step}: {written}\n{following}")
+
+
+def _about(folder: ModelFolder, step: str) -> dict[str, str]:
+    """Returns what people are told of a model beside it."""
+    best = best_row(folder.path, "bleu")
+    score = f" BLEU of its dev split: {best['bleu']:.1f}." if best else ""
+    return {"hparams_set": folder.run.hparams_set, "step": step, "score": score}
 
 
 def _next_command(export_dir: Path, name: str, trees: bool, usr_dir: str | None) -> str:

@@ -168,6 +168,10 @@ TRANSFORMERS_FORMAT = Place(
     OF_DECODER,
 )
 
+ARGOS_FORMAT = Place(
+    "Argos Translate's format", SEARCH - {"tag"} | {"int8"}, "give --format=ctranslate2", OF_DECODER
+)
+
 # What is written, and what draws.
 ONE_OUTPUT = DECODING - COLUMNS | OF_TEXT | MODELS | {"coverage_penalty", "markup", "shortlist"}
 TRANSLATIONS = Place("a file with one translation a line", ONE_OUTPUT)
@@ -181,7 +185,14 @@ ATTENTION_PAGE = Place(
 TABLES = {  # of the documentation
     "Engines": (TENSORFLOW, JAX, CTRANSLATE2),
     "Models": (ENSEMBLE, RIGHT_TO_LEFT, NO_SELF_ATTENTION, PARSER),
-    "Exports, and requests to them": (SAVED_MODEL, REQUEST, LITERT, CTRANSLATE2_FORMAT, TRANSFORMERS_FORMAT),
+    "Exports, and requests to them": (
+        SAVED_MODEL,
+        REQUEST,
+        LITERT,
+        CTRANSLATE2_FORMAT,
+        TRANSFORMERS_FORMAT,
+        ARGOS_FORMAT,
+    ),
 }
 
 
@@ -224,7 +235,8 @@ def places_of(hparams: HParams, problem: Problem | None = None) -> list[Place]:
 
 
 # Hyperparameters by which a model is another one: values that have been tried with each holder.
-HOLDERS = SAVED_MODEL, LITERT, CTRANSLATE2_FORMAT, TRANSFORMERS_FORMAT, CTRANSLATE2, JAX, INT8, ENSEMBLE
+EXPORTS = SAVED_MODEL, LITERT, CTRANSLATE2_FORMAT, TRANSFORMERS_FORMAT, ARGOS_FORMAT
+HOLDERS = *EXPORTS, CTRANSLATE2, JAX, INT8, ENSEMBLE
 BOTH = (False, True)
 HELD: dict[str, tuple[Any, ...]] = {  # by all holders but those of `FEWER`
     "pos": ("sinusoid", "timing", "emb", "rotary", "relative"),
@@ -247,6 +259,7 @@ _IN_CTRANSLATE2: dict[str, tuple[Any, ...]] = {  # which has a model of its own
 FEWER: dict[Place, dict[str, tuple[Any, ...]]] = {
     CTRANSLATE2: _IN_CTRANSLATE2,
     CTRANSLATE2_FORMAT: _IN_CTRANSLATE2 | {"reverse_target": (False,)},  # whose outputs nobody turns round
+    ARGOS_FORMAT: _IN_CTRANSLATE2 | {"reverse_target": (False,)},
     TRANSFORMERS_FORMAT: _IN_CTRANSLATE2
     | {
         "pos": ("sinusoid", "timing"),

@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from t2t_revival import HParams, T2TError, Translator
+from t2t_revival import HParams, T2TError, Transformer, Translator
 from t2t_revival.addons.imports.transformers import import_folder
 from t2t_revival.addons.transformers_format import write_transformers
-from t2t_revival.model import Transformer
 from tests.support.marian_models import LINES, reference_weights, write_marian_mt
 
 ABOUT = {

@@ -1,0 +1,88 @@
+"""Trained models as packages of Argos Translate and LibreTranslate."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from t2t_revival.addons.ctranslate2.format import check_convertible, write_ctranslate2
+from t2t_revival.data.vocabulary.marian import MarianVocabulary
+from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
+from t2t_revival.decoding.capabilities import ARGOS_FORMAT, check
+from t2t_revival.errors import T2TError
+from t2t_revival.serving.export import write_version
+
+if TYPE_CHECKING:
+    from t2t_revival.decoding.translator import Translator
+
+WRITTEN = (1980, 1, 1, 0, 0, 0)  # the time of all files, so that equal models are equal files
+README = """\
+# {source} to {target}
+
+Trained by t2t_revival: {hparams_set}, {step}.{score}
+"""
+
+
+def export_argos(translator: Translator, export_dir: Path, quantize: str, about: dict[str, str]) -> Path:
+    """Writes `export_dir/VERSION`, complete or not at all; see `write_argos`."""
+    return write_version(
+        export_dir, translator, lambda folder: write_argos(translator, folder, quantize, about)
+    )
+
+
+def write_argos(translator: Translator, folder: Path, quantize: str, about: dict[str, str]) -> None:
+    """Writes a folder with `translate-XX_YY-1_0.argosmodel`: CTranslate2's model, pieces and languages.
+
+    Argos Translate searches with its own length penalty, 0.2. It splits texts into sentences by models of its
+    own, which it downloads.
+
+    Args:
+        translator: model, vocabulary and options; the model's precision is float32.
+        folder: must not exist.
+        quantize: see `write_ctranslate2`.
+        about: `hparams_set`, `step` and `score` of the README.
+
+    Raises:
+        T2TError: as `check` and `write_ctranslate2`; the vocabulary is T2T's, there are two, or the problem
+            has no languages.
+    """
+    check(translator.options.asked(), ARGOS_FORMAT)
+    check_convertible(translator.model.hparams, ARGOS_FORMAT)
+    vocabularies, problem = translator.vocabularies, translator.problem
+    pieces = vocabularies.inputs
+    if vocabularies.separate or not isinstance(pieces, (Vocabulary, MarianVocabulary)):
+        raise T2TError(
+            "Argos Translate's format has one SentencePiece vocabulary; this model has another kind"
+        )
+    if problem is None:
+        raise T2TError(
+            "Argos Translate's format has the model's languages: give --t2t_usr_dir of its problem"
+        )
+    source, target = problem.source_lang, problem.target_lang
+    metadata = {
+        "package_version": "1.0",
+        "argos_version": "1.9",
+        "from_code": source,
+        "from_name": source,
+        "to_code": target,
+        "to_name": target,
+    }
+    files = {
+        "metadata.json": json.dumps(metadata, indent=2).encode(),
+        "README.md": README.format(source=source, target=target, **about).encode(),
+        "sentencepiece.model": pieces.model if isinstance(pieces, MarianVocabulary) else pieces.content,
+    }
+    model = folder / "model"
+    folder.mkdir()
+    positions = translator.max_length + translator.options.extra_length
+    write_ctranslate2(translator.model, vocabularies, positions, model, quantize)
+    files |= {f"model/{path.name}": path.read_bytes() for path in sorted(model.iterdir())}
+    name = f"translate-{source}_{target}-1_0"
+    with zipfile.ZipFile(folder / f"{name}.argosmodel", "w", zipfile.ZIP_DEFLATED) as package:
+        for file, content in files.items():
+            package.writestr(zipfile.ZipInfo(f"{name}/{file}", WRITTEN), content, zipfile.ZIP_DEFLATED)
+    for path in model.iterdir():
+        path.unlink()
+    model.rmdir()
