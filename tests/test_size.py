@@ -20,13 +20,13 @@ from tests.test_import_direction import upward_imports
 
 LONGEST = "lines of the longest file"
 LIMITS = {
-    "lines of the package": 43_398,
-    "lines of the core": 32_598,  # all but addons/ and reproduction/
-    "lines of code": 24_408,  # no docstring, blank, comment, import
-    "lines of tests": 38_171,
+    "lines of the package": 45_122,
+    "lines of the core": 32_667,  # all but addons/ and reproduction/
+    "lines of code": 25_450,  # no docstring, blank, comment, import
+    "lines of tests": 38_990,
     LONGEST: 500,
-    "files": 276,
-    "private functions called once": 448,
+    "files": 287,
+    "private functions called once": 463,
     "parameters called values": 0,
     "circles of imports": 0,  # imports in functions and for type checkers count too
     "modules in the largest circle": 0,
