@@ -23,7 +23,7 @@ LIMITS = {
     "lines of the package": 45_122,
     "lines of the core": 32_667,  # all but addons/ and reproduction/
     "lines of code": 25_450,  # no docstring, blank, comment, import
-    "lines of tests": 38_990,
+    "lines of tests": 38_994,
     LONGEST: 500,
     "files": 287,
     "private functions called once": 463,

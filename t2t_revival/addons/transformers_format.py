@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from t2t_revival.addons.imports.layers import BIAS, NEVER, SHARED, layers_there
+from t2t_revival.addons.imports.layers import BIAS, NEVER, SHARED, channels_there, layers_there
 from t2t_revival.addons.imports.transformers import (
     ARCHITECTURE,
     CONFIG,
@@ -18,7 +18,6 @@ from t2t_revival.addons.imports.transformers import (
     TABLE,
     TOKENIZER,
     WEIGHTS,
-    channels_there,
 )
 from t2t_revival.data.vocabulary.marian import MarianVocabulary
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
@@ -192,7 +191,7 @@ def _weights(model: Transformer, tokens: _Tokens, length: int) -> dict[str, np.n
     arrays = {
         weight.path.removeprefix("transformer/"): np.asarray(weight, np.float32) for weight in model.weights
     }
-    order = channels_there(hparams)
+    order = channels_there(hparams, hparams.pos == SINUSOID)
     embeddings = arrays["target_embedding/embeddings"][:, np.argsort(order)]
     bias = arrays.get("target_embedding/softmax_bias", np.zeros(len(embeddings), np.float32)).copy()
     if embeddings[

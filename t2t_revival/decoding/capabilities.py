@@ -140,7 +140,7 @@ SAVED_MODEL = Place(
 )
 REQUEST = Place(
     "a request to an exported model",
-    SEARCH - {"early_stopping", "batch_size"}
+    SEARCH - {"early_stopping", "batch_size", NORMALIZE}
     | SAMPLING
     | CHOICE
     | DETAILS
@@ -149,7 +149,7 @@ REQUEST = Place(
     | {"markup", "ensemble", "int8"},
     DECODE,
     {
-        **dict.fromkeys(GUARDS | {"constrained", "early_stopping"}, "give it to t2t-exporter"),
+        **dict.fromkeys(GUARDS | {"constrained", "early_stopping", NORMALIZE}, "give it to t2t-exporter"),
         "batch_size": "give --batch_size, in lines",
     },
 )

@@ -8,7 +8,7 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_revival.decoding.engine import ALL, SearchSettings
-from t2t_revival.decoding.hypothesis_scores import ALPHA, TERMS
+from t2t_revival.decoding.hypothesis_scores import ALPHA, NORMALIZE
 from t2t_revival.decoding.options import BOUNDS
 
 # An option is a scalar or [batch], which no signature can express; `check_shape` checks the shape.
@@ -36,9 +36,6 @@ LIMITS = [  # of options: minimum and maximum
     if name != "sampling_keep_top_k"
 ]
 TAG = tf.TensorSpec(None, tf.string, name="tag")  # another option, of models with tags
-# Terms of the score that have come later: an option may be left out.
-MORE_TERMS = [tf.TensorSpec(None, tf.float32, term.name) for term in TERMS if term.name != ALPHA]
-DEFAULTS = {TAG.name: "", **{spec.name: 0.0 for spec in MORE_TERMS}}
 
 
 def checks_of(options: dict[str, tf.Tensor], batch: tf.Tensor) -> list[Any]:
@@ -57,10 +54,14 @@ def checks_of(options: dict[str, tf.Tensor], batch: tf.Tensor) -> list[Any]:
     return [*checks, _between("n", options["n"], 1, MAX_SAMPLES, f"1 and {MAX_SAMPLES}")]
 
 
-def search_settings_of(options: dict[str, tf.Tensor]) -> SearchSettings:
-    """Returns the settings of a search, each [batch, 1], from options of a call."""
-    sizes = options["beam_size"], options["extra_length"], options["n"]
-    return SearchSettings(*sizes, {term.name: options[term.name] for term in TERMS})
+def search_settings_of(options: dict[str, tf.Tensor], normalize: float) -> SearchSettings:
+    """Returns the settings of a search, each [batch, 1], from options of a call.
+
+    Where a call's `alpha` is 0, scores are divided by the length to the power of the export's `normalize`.
+    """
+    sizes, alpha = (options["beam_size"], options["extra_length"], options["n"]), options[ALPHA]
+    by_length = {NORMALIZE: tf.where(alpha == 0.0, normalize, 0.0)} if normalize else {}
+    return SearchSettings(*sizes, {ALPHA: alpha, **by_length})
 
 
 def check_shape(name: str, value: tf.Tensor, batch: tf.Tensor) -> Any:

@@ -22,8 +22,6 @@ from t2t_revival.decoding.sampling import draws_in_graph
 from t2t_revival.decoding.search_graph import SearchGraph, Weights
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.call_options import (
-    DEFAULTS,
-    MORE_TERMS,
     OPTIONS,
     PREFIXES,
     SAMPLING,
@@ -149,7 +147,7 @@ class ServingModule(tf.Module):
         largest n of the batch: lines of smaller n are padded with "" of score `NO_OUTPUT`.
 
         Args:
-            specs: the signature's inputs without those in `DEFAULTS`, of which lines are the first. A model
+            specs: the signature's inputs without `tag`, of which lines are the first. A model
                 with tags has `tag` too, put before lines that do not begin with it; "", the default, leaves
                 them as they are. With `tables` or `prefixes`, lines have their tags already.
 
@@ -159,8 +157,8 @@ class ServingModule(tf.Module):
         """
         has_tables = TABLES in specs
         has_tag = bool(self._tags) and not has_tables and PREFIXES not in specs
-        specs = [*specs, *MORE_TERMS, *[TAG] * has_tag]
-        defaults = {name: tf.constant(value) for name, value in DEFAULTS.items()}  # of the signature's inputs
+        specs = [*specs, *[TAG] * has_tag]
+        defaults = {TAG.name: tf.constant("")}  # of the signature's inputs
         parameters = [
             Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=defaults.get(name, Parameter.empty))
             for name in (spec.name for spec in specs)
@@ -214,7 +212,9 @@ class ServingModule(tf.Module):
 
     def _search(self, ids: tf.Tensor, columns: Columns) -> Results:
         """Searches, with phrases or beginnings where there are any; draws samples where there are seeds."""
-        inputs = Inputs(ids, search_settings_of({"beam_size": columns["n"], **columns}))
+        inputs = Inputs(
+            ids, search_settings_of({"beam_size": columns["n"], **columns}, self._options.normalize)
+        )
         if "random_seed" in columns:
             sampling = columns["random_seed"], columns["sampling_temp"], columns["sampling_keep_top_k"]
             inputs = inputs._replace(draws=draws_in_graph(inputs, *sampling))

@@ -14,7 +14,6 @@ from t2t_revival.decoding import capabilities
 from t2t_revival.decoding.addons import Attempt, ConstrainedSearch, Constraints, Found, addon
 from t2t_revival.decoding.batching import MIN_TOKENS, OnProgress, Result, map_batches
 from t2t_revival.decoding.details import Details
-from t2t_revival.decoding.hypothesis_scores import TERMS
 from t2t_revival.decoding.notes import OF_EXPORT
 from t2t_revival.decoding.options import MAX_CANDIDATES, DecodeHParams
 from t2t_revival.decoding.outputs import MISSING
@@ -38,8 +37,7 @@ if TYPE_CHECKING:
     from t2t_revival.problems.problem import Problem
 
 SEARCH = (  # settings of a search; without any of them, an export's own hold
-    *("beam_size", "extra_length", "return_beams", "mbr", "candidates"),
-    *(term.name for term in TERMS),
+    *("beam_size", "alpha", "extra_length", "return_beams", "mbr", "candidates"),
     *("sampling_method", "sampling_temp", "sampling_keep_top_k", "random_seed"),
 )
 

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from t2t_revival.decoding.hypothesis_scores import TERMS
-
 if TYPE_CHECKING:
     from t2t_revival.decoding.options import DecodeHParams
 
@@ -22,7 +20,7 @@ DTYPES = {
     "targets": "string",
     "alternatives": "int32",
     "beam_size": "int32",
-    **dict.fromkeys((term.name for term in TERMS), "float32"),
+    "alpha": "float32",
     "extra_length": "int32",
     "n": "int32",
     "tables": "string",
@@ -43,8 +41,7 @@ def signature_of(options: DecodeHParams) -> str:
 
 def option_inputs(options: DecodeHParams, lines: int, n: int) -> dict[str, list[Any]]:
     """Returns the options of a signature that decodes to n outputs, each repeated for each line."""
-    values: dict[str, Any] = {"extra_length": options.extra_length, "n": n}
-    values |= {"alpha": float(options.alpha), **options.score_terms}
+    values: dict[str, Any] = {"extra_length": options.extra_length, "n": n, "alpha": float(options.alpha)}
     if options.samples:
         values["sampling_temp"] = float(options.sampling_temp)
         values["sampling_keep_top_k"] = options.sampling_keep_top_k

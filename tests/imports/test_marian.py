@@ -167,8 +167,14 @@ SETTINGS = [
     ({"transformer-decoder-dim-ffn": 48}, "the decoder has another transformer-dim-ffn"),
     ({"enc-depth": None}, "enc-depth=None is not a number"),
     ({"enc-depth": 3}, "the weights lack encoder.layers.2.self_attn_layer_norm.weight"),
-    ({"dim-emb": 32}, "embeddings of the shape .* they are of another model"),
-    ({"transformer-dim-ffn": 48}, "the weights of .*feed_forward/.* have the shape"),
+    (
+        {"dim-emb": 32},
+        r"shared\.weight has the shape \(119, 16\); vocabulary and settings require \(119, 32\)",
+    ),
+    (
+        {"transformer-dim-ffn": 48},
+        r"encoder\.layers\.0\.fc1\.weight has the shape \(24, 16\); .* require \(48, 16\)",
+    ),
 ]
 
 
@@ -183,7 +189,7 @@ ARRAYS = [
     ({"encoder_l1_self_Wx": np.ones((2, 2))}, "the model has encoder_l1_self_Wx, which is not supported"),
     ({"Wpos": np.ones((2, 2))}, "the model has Wpos, which is not supported"),
     ({"Wemb": np.ones((119, 16), np.int8)}, "Wemb is of the type int8, not of floating-point numbers"),
-    ({"Wemb": np.ones((90, 16))}, "embeddings of the shape"),
+    ({"Wemb": np.ones((90, 16))}, r"shared\.weight has the shape \(90, 16\)"),
 ]
 
 

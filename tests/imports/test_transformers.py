@@ -1,6 +1,7 @@
 """MarianMT folders of transformers: the same logits, outputs and ids here; bad folders are refused."""
 
 import io
+import json
 import pickle
 import zipfile
 
@@ -147,8 +148,11 @@ CONFIGS = [
     ({"decoder_ffn_dim": 32}, "decoder_ffn_dim=32 and encoder_ffn_dim=24 must be equal"),
     ({"activation_function": "tanh"}, "activation_function='tanh' is not supported"),
     ({"decoder_start_token_id": 0}, "the decoder starts with another token than <pad>"),
-    ({"d_model": None}, "d_model=None is not a number"),
-    ({"d_model": 32}, r"embeddings of the shape \(120, 16\); vocabulary and settings require \(120, 32\)"),
+    ({"d_model": None}, "d_model=None is not a whole number"),
+    (
+        {"d_model": 32},
+        r"shared\.weight has the shape \(120, 16\); vocabulary and settings require \(120, 32\)",
+    ),
     ({"decoder_layers": 2}, "the weights lack decoder.layers.1.self_attn_layer_norm.weight"),
     ({"encoder_layers": 1}, "the model has encoder.layers.1.fc1.bias, which has no place here"),
     ({"vocab_size": 130}, "120 pieces, <pad> is 119; config.json has vocab_size=130"),
@@ -160,6 +164,23 @@ CONFIGS = [
 def test_models_of_other_kinds_are_refused(tmp_path, changes, message):
     with pytest.raises(T2TError, match=message):
         import_folder(write_marian_mt(tmp_path / "theirs", changes), tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+STRANGE = [None, "a", -1, 0, 1.5, [], {}, True, 10**9]
+
+
+@pytest.mark.parametrize("value", STRANGE, ids=repr)
+def test_strange_settings_are_refused_before_there_is_a_model(tmp_path, value):
+    """None is a setting that is left out; a model of 10**9 layers or channels would not fit in memory."""
+    may_be = {"num_beams": (None, 0, True, [], {}), "scale_embedding": (None, True), "eos_token_id": (0,)}
+    may_be["decoder_start_token_id"] = (None,)
+    for name in {"num_beams", *json.loads(str(reference()["config"]))}:
+        if repr(value) in map(repr, may_be.get(name, ())):
+            continue
+        theirs = write_marian_mt(tmp_path / name, {name: value})
+        with pytest.raises(T2TError):
+            import_folder(theirs, tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
@@ -225,4 +246,9 @@ def test_commands(folder, tmp_path):
         "--checkpoint=newest",
     )
     served = run("t2t-query-server", f"--saved_model={tmp_path / 'export'}", stdin="\n".join(LINES) + "\n")
+    assert served.stdout == (tmp_path / "o").read_text()
+    asked = "--decode_hparams=alpha=0,beam_size=4"  # an option of the call: the export's `normalize` holds
+    served = run(
+        "t2t-query-server", f"--saved_model={tmp_path / 'export'}", asked, stdin="\n".join(LINES) + "\n"
+    )
     assert served.stdout == (tmp_path / "o").read_text()

@@ -11,6 +11,7 @@ from t2t_revival.addons.imports import transformers
 from t2t_revival.data.library_sources import silent_hosts
 from t2t_revival.decoding.addons import HUB
 from t2t_revival.errors import T2TError
+from t2t_revival.utils.files import writing
 
 NAME = re.compile(r"hf:([\w.-]+/[\w.-]+)(?:@([\w./-]+))?")
 FILES = [  # besides the weights
@@ -88,9 +89,12 @@ def imported(name: str) -> Path:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "t2t_revival"
     repository = name.removeprefix(HUB).partition("@")[0]
     made = cache / repository.replace("/", "--") / folder.name  # the snapshot's revision
-    if not made.exists():
+    if made.exists():
+        return made
+    with writing(f"to {cache}", "give XDG_CACHE_HOME another folder"):
         made.parent.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=made.parent) as scratch:
             transformers.import_folder(folder, Path(scratch, "model"))
-            Path(scratch, "model").rename(made)
+            if not made.exists():  # another process may have made it meanwhile
+                Path(scratch, "model").rename(made)
     return made

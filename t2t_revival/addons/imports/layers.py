@@ -81,6 +81,16 @@ def _moved(array: np.ndarray, channels: Sequence[int], order: np.ndarray) -> np.
     return array
 
 
+def channels_there(hparams: HParams, sines_first: bool) -> np.ndarray:
+    """Returns the channel there for each channel of d_model here.
+
+    `sines_first` is for models with the paper's positions in which all sines come before all cosines, where
+    here they take turns. The order of the channels changes no result.
+    """
+    order = np.arange(hparams.hidden_size)
+    return order.reshape(2, -1).T.ravel() if sines_first else order
+
+
 @dataclass
 class Layers:
     """The weights of a model of transformers or Marian.
@@ -91,37 +101,64 @@ class Layers:
         hparams: of the model.
         rows: for each id here, the row of the embeddings there, of sources and of targets; what has row -1 is
             0, and never produced.
-        order: the channel there for each channel of d_model here.
+        sines_first: see `channels_there`.
     """
 
     where: Path
     weights: dict[str, np.ndarray]
     hparams: HParams
     rows: Sequence[Sequence[int]]
-    order: np.ndarray
+    sines_first: bool = False
 
-    def arrays(self, shapes: Shapes) -> dict[str, np.ndarray]:
-        """Returns the array of each weight of a model with these shapes, by its name here.
+    def check(self) -> None:
+        """Checks names and shapes of all weights, before there is a model of these hyperparameters.
 
         Raises:
-            T2TError: one is missing, or has another shape, or nothing here has it.
+            T2TError: one is missing, or has another shape, or nothing here has it; or outputs would start
+                with another vector than 0.
         """
-        arrays = self._embeddings({name.partition("/")[0] for name in shapes})
+        known = {SHARED, SOURCE, TARGET, SOFTMAX, BIAS}
+        for name in known & self.weights.keys():
+            rows = 1 + max(self.rows[0] if name == SOURCE else self.rows[-1])
+            self._check_shape(name, (1, rows) if name == BIAS else (rows, self.hparams.hidden_size))
+        for weight in of_layers(self.hparams):
+            for name in weight.parts:
+                self._find(name)
+                self._check_shape(name, self._shape(name))
+                known.add(name)
+        if left := sorted(self.weights.keys() - known):
+            raise T2TError(f"{self.where}: the model has {left[0]}, which has no place here")
+        self._find(BIAS)
+        start = self.weights[self._find(TARGET, SHARED)]
+        if self.rows[-1][0] >= 0 and np.any(start[self.rows[-1][0]]):
+            raise T2TError(f"{self.where}: the embedding of padding, with which outputs start, is not 0")
+
+    def _shape(self, name: str) -> tuple[int, ...]:
+        """Returns the shape of a weight of encoder or decoder."""
+        hidden, inner = self.hparams.hidden_size, self.hparams.filter_size
+        shapes = {"fc1.weight": (inner, hidden), "fc1.bias": (inner,), "fc2.weight": (hidden, inner)}
+        is_matrix = name.endswith(("_proj.weight", f"{SSRU}.new", f"{SSRU}.forget"))
+        usual: tuple[int, ...] = (hidden, hidden) if is_matrix else (hidden,)
+        return shapes.get(".".join(name.split(".")[-2:]), usual)
+
+    def _check_shape(self, name: str, shape: tuple[int, ...]) -> None:
+        if (found := self.weights[name].shape) not in (shape, shape[1:] if name == BIAS else shape):
+            raise T2TError(
+                f"{self.where}: {name} has the shape {found}; vocabulary and settings require {shape}: they "
+                "are of another model"
+            )
+
+    def arrays(self, shapes: Shapes) -> dict[str, np.ndarray]:
+        """Returns the array of each weight of a model with these shapes, by its name here."""
+        order = channels_there(self.hparams, self.sines_first)
+        arrays = self._embeddings(order, {name.partition("/")[0] for name in shapes})
         for weight in of_layers(self.hparams):
             parts = [self._read(part) for part in weight.parts]
-            moved = [_moved(part.T, weight.channels, self.order) for part in parts]
+            moved = [_moved(part.T, weight.channels, order) for part in parts]
             arrays[weight.name] = np.concatenate(moved, axis=-1)
-        if self.weights:
-            raise T2TError(f"{self.where}: the model has {min(self.weights)}, which has no place here")
-        for name, shape in shapes.items():
-            if arrays[name].shape != shape:
-                raise T2TError(
-                    f"{self.where}: the weights of {name} have the shape {arrays[name].shape}, the model's "
-                    f"settings require {shape}: they are of another model"
-                )
         return arrays
 
-    def _embeddings(self, names: set[str]) -> dict[str, np.ndarray]:
+    def _embeddings(self, order: np.ndarray, names: set[str]) -> dict[str, np.ndarray]:
         target = self._read(TARGET, SHARED)
         tables = {"target_embedding": (target, -1)}
         if "source_embedding" in names:
@@ -131,25 +168,21 @@ class Layers:
         arrays = {}
         for name, (table, side) in tables.items():
             rows = np.array(self.rows[side])
-            if table.shape != (shape := (int(rows.max()) + 1, len(self.order))):
-                raise T2TError(
-                    f"{self.where}: embeddings of the shape {table.shape}; vocabulary and settings require "
-                    f"{shape}: they are of another model"
-                )
-            arrays[f"{name}/embeddings"] = np.where(rows[:, None] < 0, 0, table[rows][:, self.order])
+            arrays[f"{name}/embeddings"] = np.where(rows[:, None] < 0, 0, table[rows][:, order])
         softmax = "softmax_embedding" if "softmax_embedding" in names else "target_embedding"
         rows = np.array(self.rows[-1])
         arrays[f"{softmax}/softmax_bias"] = np.where(rows < 0, NEVER, self._read(BIAS).reshape(-1)[rows])
-        if arrays["target_embedding/embeddings"][0].any():
-            raise T2TError(f"{self.where}: the embedding of padding, with which outputs start, is not 0")
         return arrays
 
     def _read(self, *names: str) -> np.ndarray:
         """Returns the first of some weights that is there, as float32."""
+        return np.asarray(self.weights.pop(self._find(*names)), np.float32)
+
+    def _find(self, *names: str) -> str:
         name = next((name for name in names if name in self.weights), None)
         if name is None:
             raise T2TError(f"{self.where}: the weights lack {names[0]}: they are of another model")
-        return np.asarray(self.weights.pop(name), np.float32)
+        return name
 
 
 def layers_there(

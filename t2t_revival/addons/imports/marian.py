@@ -125,18 +125,24 @@ class MarianModel:
             hidden_size=config["dim-emb"],
             filter_size=config["transformer-dim-ffn"],
             num_heads=config["transformer-heads"],
-            ffn_activation=config["transformer-ffn-activation"],
+            ffn_activation=config.get("transformer-ffn-activation", "swish"),
             norm_epsilon=EPSILON,
             layer_preprocess_sequence=before,
             layer_postprocess_sequence=after,
-            decoder_self_attention="ssru" if config["transformer-decoder-autoreg"] == "rnn" else "attention",
+            decoder_self_attention="ssru"
+            if config.get("transformer-decoder-autoreg") == "rnn"
+            else "attention",
             shared_embedding_and_softmax_weights="lm_head.weight" not in self.weights,
         )
 
     def decode_hparams(self) -> dict[str, Any]:
         """Returns the defaults of decoding, those of decoder.yml where there is one."""
-        normalize = float(self.search.get("normalize", 1.0))
-        return {"beam_size": int(self.search.get("beam-size", 4)), "alpha": 0.0, "normalize": normalize}
+        values = {"beam_size": (int, "beam-size", 4), "normalize": (float, "normalize", 1.0)}
+        try:
+            own = {name: kind(self.search.get(key, usual)) for name, (kind, key, usual) in values.items()}
+        except (TypeError, ValueError) as error:
+            raise T2TError(f"{self.path.parent}: decoder.yml: {error}") from error
+        return {**own, "alpha": 0.0}
 
 
 def import_model(
@@ -165,13 +171,15 @@ def import_model(
     vocabularies = _vocabularies(model, name, vocab_files)
     hparams = model.hparams()
     rows = [[table.get(piece, -1) for piece in in_order(table)] for _, table in vocabularies]
+    layers = Layers(model.path, model.weights, hparams, rows)
+    layers.check()
     imported = ImportedModel(
         problem=name,
         hparams_set=HPARAMS_SET,
         hparams=hparams,
         vocabularies=[file for file, _ in vocabularies],
         decode_hparams={**registry.problem(name).decode_hparams(), **model.decode_hparams()},
-        weights=Layers(model.path, model.weights, hparams, rows, np.arange(hparams.hidden_size)).arrays,
+        weights=layers.arrays,
     )
     return save(imported, output_dir)
 
@@ -207,7 +215,8 @@ def _vocabularies(
 ) -> list[tuple[VocabularyFile, dict[str, int]]]:
     """Returns the file and the table of the vocabulary of both sides, or of each."""
     folder = model.path.parent
-    named = [folder / Path(str(file)).name for file in model.search.get("vocabs") or ()]
+    listed = model.search.get("vocabs")
+    named = [folder / Path(str(file)).name for file in listed] if isinstance(listed, list) else []
     files = [*given] or named
     if not files or len(files) > 2:
         raise T2TError(f"{folder}: its vocabularies are not known: give --vocab_file=SOURCE,TARGET")

@@ -12,6 +12,7 @@ import numpy as np
 from t2t_revival import registry
 from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.data.vocabulary import Vocabularies, open_vocabulary
+from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.hparams.hparams import FILE_NAME as HPARAMS_FILE
@@ -107,12 +108,14 @@ def save(imported: ImportedModel, output_dir: Path) -> ImportResult:
     step, but not bit for bit.
 
     Raises:
-        T2TError: as `weights` of the model, or the folder cannot be written. Nothing is written then.
+        T2TError: as `weights` of the model, its decode_hparams are invalid, or the folder cannot be written.
+            Nothing is written then.
     """
     hparams, files = imported.hparams, imported.vocabularies
     for file in files:
         check_file_name(Path(file.name))
     vocabularies = Vocabularies.of([open_vocabulary(*file) for file in files])
+    DecodeHParams.parse("", imported.decode_hparams)
     folder = ModelFolder(output_dir)
     folder.prepare(imported.problem, imported.hparams_set, hparams)
     model = build_model(hparams, vocabularies.inputs.size, target_vocab_size=vocabularies.target_size)

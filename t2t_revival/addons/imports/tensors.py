@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import pickle
 import zipfile
 from collections import OrderedDict
@@ -39,8 +40,11 @@ def read(path: Path) -> dict[str, np.ndarray]:
         return readers[path.suffix](path)
     except FileNotFoundError as error:
         raise T2TError(f"{path}: no such file") from error
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, pickle.UnpicklingError) as error:
-        raise T2TError(f"{path}: corrupt, or not a file of tensors: {error}; get it again") from error
+    except T2TError:
+        raise
+    except Exception as error:  # a damaged pickle may raise any
+        reason = str(error) or type(error).__name__
+        raise T2TError(f"{path}: corrupt, or not a file of tensors: {reason}; get it again") from error
 
 
 def _numpy(path: Path) -> dict[str, np.ndarray]:
@@ -77,7 +81,7 @@ def _tensor(storage: Storage, offset: int, shape: tuple[int, ...], strides: tupl
     """Makes a tensor for a PyTorch file, whose strides count elements."""
     flat = storage.array()
     last = offset + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
-    if min((offset, *shape, *strides)) < 0 or last >= len(flat):
+    if min((offset, *shape, *strides)) < 0 or max(last + 1, math.prod(shape)) > len(flat):
         raise ValueError(f"a tensor of shape {shape} is outside its storage")
     view = np.lib.stride_tricks.as_strided(
         flat[offset:], shape, [stride * flat.itemsize for stride in strides], writeable=False

@@ -145,17 +145,7 @@ class MarianMT:
             repeated -= {"decoder.embed_tokens.weight"}
         for name in repeated:
             self.weights.pop(name, None)
-        return Layers(self.folder, self.weights, hparams, [rows], channels_there(hparams))
-
-
-def channels_there(hparams: HParams) -> np.ndarray:
-    """Returns the channel there for each channel of d_model here.
-
-    With the paper's positions, all sines come before all cosines there; in the order of the channels, which
-    changes no result.
-    """
-    order = np.arange(hparams.hidden_size)
-    return order.reshape(2, -1).T.ravel() if hparams.pos == SINUSOID else order
+        return Layers(self.folder, self.weights, hparams, [rows], hparams.pos == SINUSOID)
 
 
 def import_folder(folder: Path, output_dir: Path, problem: str | None = None) -> ImportResult:
@@ -174,13 +164,15 @@ def import_folder(folder: Path, output_dir: Path, problem: str | None = None) ->
     name = one_way_problem(problem or _problem(folder)).name
     files = [_bytes(folder / part) for part in ("source.spm", "target.spm")]
     hparams = model.hparams()
+    layers = model.layers(hparams)
+    layers.check()
     imported = ImportedModel(
         problem=name,
         hparams_set=HPARAMS_SET,
         hparams=hparams,
         vocabularies=[VocabularyFile(f"vocab.{name}{MARIAN}", pack(model.table, *files))],
         decode_hparams={**registry.problem(name).decode_hparams(), **model.decode_hparams()},
-        weights=model.layers(hparams).arrays,
+        weights=layers.arrays,
     )
     return save(imported, output_dir)
 
@@ -213,7 +205,7 @@ def _check(config: Mapping[str, Any], path: Path) -> None:
     sizes = ("encoder_layers", "decoder_layers", "d_model", "encoder_ffn_dim", "encoder_attention_heads")
     for name in (*sizes, "vocab_size", "pad_token_id", "eos_token_id"):
         if not isinstance(config.get(name), int):
-            raise T2TError(f"{path}: {name}={config.get(name)!r} is not a number")
+            raise T2TError(f"{path}: {name}={config.get(name)!r} is not a whole number")
     for name, values in SUPPORTED.items():
         if (value := config.get(name, values[0])) not in values:
             raise T2TError(f"{path}: {name}={value} is not supported")
@@ -223,7 +215,7 @@ def _check(config: Mapping[str, Any], path: Path) -> None:
             raise T2TError(
                 f"{path}: {other}={config.get(other)} and {encoders}={config[encoders]} must be equal"
             )
-    if config.get("activation_function") not in ACTIVATIONS:
+    if config.get("activation_function") not in [*ACTIVATIONS]:
         raise T2TError(f"{path}: activation_function={config.get('activation_function')!r} is not supported")
     if config.get("decoder_start_token_id", config["pad_token_id"]) != config["pad_token_id"]:
         raise T2TError(f"{path}: the decoder starts with another token than {PAD_PIECE}: not supported")

@@ -6,14 +6,13 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, BaseModel, Field, StringConstraints, create_model, model_validator
+from pydantic import AfterValidator, BaseModel, Field, StringConstraints, model_validator
 
 from t2t_revival.addons.lexical.constraints import LineConstraints
 from t2t_revival.addons.lexical.json_inputs import JsonLine
 from t2t_revival.addons.lexical.terminology import Terminology
 from t2t_revival.addons.server.predict import RequestError
 from t2t_revival.addons.server.requests import RequestBody
-from t2t_revival.decoding.hypothesis_scores import TERMS
 from t2t_revival.decoding.options import BOUNDS, MAX_CANDIDATES, TEMPERATURES, DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.signatures import (
@@ -35,17 +34,13 @@ if TYPE_CHECKING:
 Text = Annotated[str, AfterValidator(lambda text: text.encode("utf-8", "replace").decode())]  # always UTF-8
 Phrase = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 MAXIMA = {name: maximum for name, _, maximum in BOUNDS}
-_TERMS: dict[str, Any] = {
-    term.name: (Annotated[float, Field(ge=term.minimum, le=term.maximum)], getattr(DecodeHParams, term.name))
-    for term in TERMS
-}
-ScoreTerms: Any = create_model("ScoreTerms", __base__=RequestBody, **_TERMS)
 
 
-class Options(ScoreTerms):
+class Options(RequestBody):
     """Settings of decoding: by default the export's; where one is given, the others are the usual ones."""
 
     beam_size: Annotated[int, Field(ge=1, le=MAXIMA["beam_size"])] = DecodeHParams.beam_size
+    alpha: Annotated[float, Field(ge=-MAXIMA["alpha"], le=MAXIMA["alpha"])] = DecodeHParams.alpha
     extra_length: Annotated[int, Field(ge=0, le=MAXIMA["extra_length"])] = DecodeHParams.extra_length
     n: Annotated[int, Field(ge=1, description="Number of outputs; of a search at most beam_size.")] = 1
     tag: Annotated[str, StringConstraints(pattern=r"^\S*$")] = ""
