@@ -20,13 +20,13 @@ from tests.test_import_direction import upward_imports
 
 LONGEST = "lines of the longest file"
 LIMITS = {
-    "lines of the package": 45_122,
-    "lines of the core": 32_667,  # all but addons/ and reproduction/
-    "lines of code": 25_450,  # no docstring, blank, comment, import
-    "lines of tests": 38_994,
+    "lines of the package": 45_157,
+    "lines of the core": 32_663,  # all but addons/ and reproduction/
+    "lines of code": 25_479,  # no docstring, blank, comment, import
+    "lines of tests": 39_026,
     LONGEST: 500,
     "files": 287,
-    "private functions called once": 463,
+    "private functions called once": 464,
     "parameters called values": 0,
     "circles of imports": 0,  # imports in functions and for type checkers count too
     "modules in the largest circle": 0,
