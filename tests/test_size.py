@@ -23,7 +23,7 @@ LIMITS = {
     "lines of the package": 45_157,
     "lines of the core": 32_663,  # all but addons/ and reproduction/
     "lines of code": 25_479,  # no docstring, blank, comment, import
-    "lines of tests": 39_026,
+    "lines of tests": 39_098,
     LONGEST: 500,
     "files": 287,
     "private functions called once": 464,
