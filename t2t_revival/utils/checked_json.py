@@ -34,6 +34,17 @@ def load(path: Path, hint: str) -> dict[str, Any]:
         T2TError: the file is not a JSON object, or its checksum is wrong.
         OSError: the file cannot be read.
     """
+    values = read(path, hint)
+    if values.pop(CHECKSUM, checksum := _checksum(values)) != checksum:
+        raise T2TError(
+            f"{path}: corrupt, its content does not match its checksum; {hint}. If you changed it yourself, "
+            f'remove the line "{CHECKSUM}"'
+        )
+    return values
+
+
+def read(path: Path, hint: str) -> dict[str, Any]:
+    """Reads a JSON object, of whoever wrote it. Raises as `load`."""
     try:
         values = json.loads(path.read_bytes().decode("utf-8"))
     except UnicodeDecodeError as error:
@@ -42,11 +53,6 @@ def load(path: Path, hint: str) -> dict[str, Any]:
         raise T2TError(f"{path}: corrupt, not JSON ({error}); {hint}") from error
     if not isinstance(values, dict):
         raise T2TError(f"{path}: corrupt, not a JSON object; {hint}")
-    if values.pop(CHECKSUM, checksum := _checksum(values)) != checksum:
-        raise T2TError(
-            f"{path}: corrupt, its content does not match its checksum; {hint}. If you changed it yourself, "
-            f'remove the line "{CHECKSUM}"'
-        )
     return values
 
 

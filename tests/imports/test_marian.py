@@ -187,6 +187,7 @@ def test_other_models_are_refused(tmp_path, settings, message):
 
 ARRAYS = [
     ({"encoder_l1_self_Wx": np.ones((2, 2))}, "the model has encoder_l1_self_Wx, which is not supported"),
+    ({"decoder_ff_logit_out_b": np.float32(1)}, r"final_logits_bias has the shape \(\)"),
     ({"Wpos": np.ones((2, 2))}, "the model has Wpos, which is not supported"),
     ({"Wemb": np.ones((119, 16), np.int8)}, "Wemb is of the type int8, not of floating-point numbers"),
     ({"Wemb": np.ones((90, 16))}, r"shared\.weight has the shape \(90, 16\)"),
@@ -217,6 +218,7 @@ def test_damaged_and_missing_files_are_refused(tmp_path):
         ('"</s>": 0\n"<unk>": 2\n', "ids are not"),
         ("a: b: c", "not YAML"),
         ("- 1", "a map"),
+        ("a:\n  b: 1\n", "not a vocabulary of Marian"),
     ):
         file.with_name("vocab.yml").write_text(content)
         refused(message, file)

@@ -62,6 +62,12 @@ def test_tables_of_positions_tell_their_kind(out, tmp_path):
         assert HParams.load(tmp_path / f"{pos}_out").pos == pos
     np.testing.assert_array_equal(logits(tmp_path / "sinusoid_out"), logits(out))
     assert np.abs(logits(tmp_path / "timing_out") - logits(out)).max() > 0.1
+    for shape in ((4,), (4, 15)):
+        odd = write_marian_mt(
+            tmp_path / "odd", weights={**reference_weights(), name: np.ones(shape, np.float32)}
+        )
+        with pytest.raises(T2TError, match=r"embed_positions\.weight has the shape .*, d_model is 16"):
+            import_folder(odd, tmp_path / "new")
     learned = {**reference_weights(), name: np.ones((64, 16), np.float32)}
     with pytest.raises(
         T2TError, match=r"embed_positions\.weight is not made of sinusoids: learned positions"
@@ -142,8 +148,9 @@ def test_no_code_of_a_file_is_run(folder, tmp_path):
 CONFIGS = [
     (
         {"model_type": "m2m_100", "architectures": ["M2M100"]},
-        r"a model of the kind \['M2M100'\], not MarianMT",
+        r"a model of the kind m2m_100, \['M2M100'\], not MarianMT",
     ),
+    ({"architectures": 5}, "a model of the kind marian, 5, not MarianMT"),
     ({"normalize_before": True}, "normalize_before=True is not supported"),
     ({"decoder_ffn_dim": 32}, "decoder_ffn_dim=32 and encoder_ffn_dim=24 must be equal"),
     ({"activation_function": "tanh"}, "activation_function='tanh' is not supported"),
@@ -194,6 +201,7 @@ FILES = [
     ("vocab.json", lambda path: path.unlink(), "vocab.json: No such file or directory"),
     ("config.json", lambda path: path.write_text("{"), "config.json: corrupt, not JSON"),
     ("source.spm", lambda path: path.unlink(), "source.spm: No such file or directory"),
+    ("source.spm", lambda path: path.write_bytes(b""), "vocab.translate_en_de.marian: corrupt"),
     ("target.spm", lambda path: path.write_bytes(b"text"), "vocab.translate_en_de.marian: corrupt"),
     ("model.safetensors", truncated, "model.safetensors: corrupt, or not a file of tensors"),
     ("model.safetensors", lambda path: path.unlink(), "neither model.safetensors nor pytorch_model.bin"),

@@ -64,10 +64,9 @@ def _of_layer(ours: str, theirs: str, hparams: HParams) -> Iterator[Weight]:
         yield Weight(f"{ours}/{name}/output", [f"{theirs}.{part}.out_proj.weight"], (1,))
         yield Weight(f"{ours}/{name}/output_bias", [f"{theirs}.{part}.out_proj.bias"], (0,))
     yield from _norm(f"{ours}/feed_forward_residual/norm", f"{theirs}.final_layer_norm")
-    for number, channels in (("1", ()), ("2", (0,))):
-        axes = (0,) if number == "1" else (1,)
-        yield Weight(f"{ours}/feed_forward/kernel_{number}", [f"{theirs}.fc{number}.weight"], axes)
-        yield Weight(f"{ours}/feed_forward/bias_{number}", [f"{theirs}.fc{number}.bias"], channels)
+    for number, of_kernel, of_bias in (("1", (0,), ()), ("2", (1,), (0,))):
+        yield Weight(f"{ours}/feed_forward/kernel_{number}", [f"{theirs}.fc{number}.weight"], of_kernel)
+        yield Weight(f"{ours}/feed_forward/bias_{number}", [f"{theirs}.fc{number}.bias"], of_bias)
 
 
 def _norm(ours: str, theirs: str) -> Iterator[Weight]:

@@ -14,11 +14,13 @@ from t2t_revival import registry
 from t2t_revival.addons.imports import tensors
 from t2t_revival.addons.imports.layers import BIAS, SSRU, Layers
 from t2t_revival.addons.imports.model import (
+    HPARAMS_SET,
     ImportedModel,
     ImportResult,
     VocabularyFile,
     check_unused,
     one_way_problem,
+    reading,
     save,
 )
 from t2t_revival.data.vocabulary.marian import in_order, pack, table_of
@@ -27,13 +29,11 @@ from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 
 CONFIG = "special:model.yml"  # the array of the settings
-HPARAMS_SET = "marian_base"
 EPSILON = 1e-6  # of Marian's norms
-ACTIVATIONS = ("relu", "swish")
 SUPPORTED: dict[str, tuple[Any, ...]] = {  # settings that a model may have or not, and their values
     "type": ("transformer",),
     "transformer-decoder-autoreg": ("self-attention", "rnn"),
-    "transformer-ffn-activation": ACTIVATIONS,
+    "transformer-ffn-activation": ("relu", "swish"),
     "transformer-ffn-depth": (2,),
     "transformer-decoder-ffn-depth": (0, 2),
     "transformer-no-projection": (False,),
@@ -162,13 +162,15 @@ def import_model(
             or the problem is not known. Nothing is written then.
     """
     check_unused(output_dir)
-    model = MarianModel.load(path)
+    with reading():
+        model = MarianModel.load(path)
     if not problem:
         raise T2TError(
             "a model of Marian has no languages: give --problem, such as --problem=translate_en_fi"
         )
     name = one_way_problem(problem).name
-    vocabularies = _vocabularies(model, name, vocab_files)
+    with reading():
+        vocabularies = _vocabularies(model, name, vocab_files)
     hparams = model.hparams()
     rows = [[table.get(piece, -1) for piece in in_order(table)] for _, table in vocabularies]
     layers = Layers(model.path, model.weights, hparams, rows)
@@ -222,10 +224,10 @@ def _vocabularies(
         raise T2TError(f"{folder}: its vocabularies are not known: give --vocab_file=SOURCE,TARGET")
     sides = []
     for file, spm in ((files[0], "source.spm"), (files[-1], "target.spm")):
-        content = _read(file)
+        content = file.read_bytes()
         is_spm = file.suffix == ".spm"
         table = table_of(content, file) if is_spm else _table(content, file)
-        sides.append((table, content if is_spm else _read(folder / spm)))
+        sides.append((table, content if is_spm else (folder / spm).read_bytes()))
     (source, source_spm), (target, target_spm) = sides
     if source == target:
         return [(VocabularyFile(f"vocab.{name}{MARIAN}", pack(source, source_spm, target_spm)), source)]
@@ -239,7 +241,7 @@ def _table(content: bytes, path: Path) -> dict[str, int]:
     try:
         table = {piece: int(number) for piece, number in _yaml(content, str(path), texts=True).items()}
         in_order(table)
-    except ValueError as error:
+    except (ValueError, TypeError) as error:
         raise T2TError(f"{path}: not a vocabulary of Marian: {error}") from error
     return table
 
@@ -257,7 +259,7 @@ def _renamed(arrays: Mapping[str, np.ndarray], path: Path) -> dict[str, np.ndarr
         if ours is None:
             raise T2TError(f"{path}: the model has {name}, which is not supported")
         is_table = ours.endswith(("embed_tokens.weight", "shared.weight"))
-        renamed[ours] = array if is_table else array.reshape(-1) if min(array.shape) == 1 else array.T
+        renamed[ours] = array if is_table else array.reshape(-1) if 1 in array.shape else array.T
     return renamed
 
 
@@ -297,10 +299,3 @@ def _yaml(content: bytes, where: str, texts: bool = False) -> dict[str, Any]:
     if not isinstance(values, dict):
         raise T2TError(f"{where}: corrupt, not a mapping; get it again")
     return values
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise T2TError(f"{path}: {error.strerror}") from error

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,9 +21,10 @@ from t2t_revival.model_folder import RUN_FILE, ModelFolder, Run
 from t2t_revival.problems import Problem
 from t2t_revival.training.model import build_model, compile_model
 from t2t_revival.training.state import TrainingState
-from t2t_revival.utils.files import atomic_write, check_file_name
+from t2t_revival.utils.files import atomic_write, check_file_name, writing
 
 SCOPE = "transformer/"  # before the names of all weights
+HPARAMS_SET = "marian_base"  # of Marian's models
 Shapes = Mapping[str, tuple[int, ...]]
 
 
@@ -77,6 +79,15 @@ class ImportResult:
     notes: list[str]
 
 
+@contextmanager
+def reading() -> Iterator[None]:
+    """Turns an `OSError` of the block, which reads the files of a model, into a `T2TError`."""
+    try:
+        yield
+    except OSError as error:
+        raise T2TError(f"{error.filename}: {error.strerror or error}; get the model again") from error
+
+
 def check_unused(output_dir: Path) -> None:
     """Raises T2TError if a folder holds a model, or part of one."""
     names = (RUN_FILE, HPARAMS_FILE, "checkpoint")
@@ -126,10 +137,11 @@ def save(imported: ImportedModel, output_dir: Path) -> ImportResult:
     for name in [*arrays]:
         variables[name].assign(arrays.pop(name))  # so that memory has each once
 
-    output_dir.mkdir(parents=True, exist_ok=True)
-    for name, content in files:
-        with atomic_write(output_dir / name) as written:
-            written.write(content)
+    with writing(f"to output_dir {output_dir}"):
+        output_dir.mkdir(parents=True, exist_ok=True)
+        for name, content in files:
+            with atomic_write(output_dir / name) as written:
+                written.write(content)
     saved = {**checkpoints.model_variables(model), **checkpoints.optimizer_variables(model.optimizer)}
     meta = {**asdict(TrainingState(step=imported.step)), "architecture": model.hparams.architecture()}
     checkpoints.save(output_dir / checkpoints.file_name(imported.step), saved, meta)

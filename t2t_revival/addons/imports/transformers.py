@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,11 +13,13 @@ from t2t_revival import registry
 from t2t_revival.addons.imports import tensors
 from t2t_revival.addons.imports.layers import Layers
 from t2t_revival.addons.imports.model import (
+    HPARAMS_SET,
     ImportedModel,
     ImportResult,
     VocabularyFile,
     check_unused,
     one_way_problem,
+    reading,
     save,
 )
 from t2t_revival.data.vocabulary.marian import EOS_PIECE, PAD_PIECE, in_order, pack
@@ -26,12 +27,13 @@ from t2t_revival.data.vocabulary.text_encoder import MARIAN
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.model.embedding import sinusoids
+from t2t_revival.utils import checked_json
 
 CONFIG, GENERATION, TOKENIZER = "config.json", "generation_config.json", "tokenizer_config.json"
-TABLE = "vocab.json"
+TABLE, SPMS = "vocab.json", ("source.spm", "target.spm")
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 ARCHITECTURE = "MarianMTModel"
-HPARAMS_SET = "marian_base"
+AGAIN = "get the model again"
 ACTIVATIONS = {"swish": "swish", "silu": "swish", "relu": "relu", "gelu": "gelu"}
 EPSILON = 1e-5  # of PyTorch's norms
 SUPPORTED = {  # values of config.json; one that it lacks is the first
@@ -72,7 +74,7 @@ class MarianMT:
 
     @classmethod
     def load(cls, folder: Path) -> MarianMT:
-        config, table = _json(folder / CONFIG), _json(folder / TABLE)
+        config, table = (checked_json.read(folder / name, AGAIN) for name in (CONFIG, TABLE))
         _check(config, folder / CONFIG)
         try:
             size = len(in_order(table))
@@ -120,8 +122,10 @@ class MarianMT:
         table = self.weights.get(POSITIONS[0])
         if table is None:
             return SINUSOID
-        length, hidden = table.shape
-        positions = np.arange(length, dtype=np.float32)
+        hidden = self.config["d_model"]
+        if table.shape[1:] != (hidden,) or hidden % 2:
+            raise T2TError(f"{self.folder}: {POSITIONS[0]} has the shape {table.shape}, d_model is {hidden}")
+        positions = np.arange(len(table), dtype=np.float32)
         timing = np.asarray(sinusoids(positions, hidden, as_t2t=True))
         paper = np.asarray(sinusoids(positions, hidden))
         halves = np.concatenate([paper[:, ::2], paper[:, 1::2]], axis=1)
@@ -133,7 +137,7 @@ class MarianMT:
     def decode_hparams(self) -> dict[str, Any]:
         """Returns the defaults of decoding: the beam of the folder, and Marian's normalisation."""
         path = self.folder / GENERATION
-        settings = {**self.config, **(_json(path) if path.exists() else {})}
+        settings = {**self.config, **(checked_json.read(path, AGAIN) if path.exists() else {})}
         beams, exponent = settings.get("num_beams") or 4, settings.get("length_penalty")
         return {"beam_size": beams, "alpha": 0.0, "normalize": 1.0 if exponent is None else exponent}
 
@@ -160,9 +164,11 @@ def import_folder(folder: Path, output_dir: Path, problem: str | None = None) ->
         T2TError: as `MarianMT`; output_dir holds a model, or the problem is not known. Nothing is written.
     """
     check_unused(output_dir)
-    model = MarianMT.load(folder)
-    name = one_way_problem(problem or _problem(folder)).name
-    files = [_bytes(folder / part) for part in ("source.spm", "target.spm")]
+    with reading():
+        model = MarianMT.load(folder)
+        name = one_way_problem(problem or _problem(folder)).name
+        files = [(folder / part).read_bytes() for part in SPMS]
+        decode_hparams = model.decode_hparams()
     hparams = model.hparams()
     layers = model.layers(hparams)
     layers.check()
@@ -171,7 +177,7 @@ def import_folder(folder: Path, output_dir: Path, problem: str | None = None) ->
         hparams_set=HPARAMS_SET,
         hparams=hparams,
         vocabularies=[VocabularyFile(f"vocab.{name}{MARIAN}", pack(model.table, *files))],
-        decode_hparams={**registry.problem(name).decode_hparams(), **model.decode_hparams()},
+        decode_hparams={**registry.problem(name).decode_hparams(), **decode_hparams},
         weights=layers.arrays,
     )
     return save(imported, output_dir)
@@ -184,7 +190,7 @@ def is_model(folder: Path) -> bool:
 
 def _problem(folder: Path) -> str:
     path = folder / TOKENIZER
-    settings = _json(path) if path.exists() else {}
+    settings = checked_json.read(path, AGAIN) if path.exists() else {}
     name = f"translate_{settings.get('source_lang')}_{settings.get('target_lang')}"
     try:
         return registry.problem(name).name
@@ -196,12 +202,9 @@ def _problem(folder: Path) -> str:
 
 
 def _check(config: Mapping[str, Any], path: Path) -> None:
-    if (
-        ARCHITECTURE not in config.get("architectures", [ARCHITECTURE])
-        or config.get("model_type") != "marian"
-    ):
-        kind = config.get("architectures") or config.get("model_type")
-        raise T2TError(f"{path}: a model of the kind {kind}, not {ARCHITECTURE}: it cannot be imported")
+    kind = config.get("model_type"), config.get("architectures", [ARCHITECTURE])
+    if kind != ("marian", [ARCHITECTURE]):
+        raise T2TError(f"{path}: a model of the kind {kind[0]}, {kind[1]}, not {ARCHITECTURE}: not supported")
     sizes = ("encoder_layers", "decoder_layers", "d_model", "encoder_ffn_dim", "encoder_attention_heads")
     for name in (*sizes, "vocab_size", "pad_token_id", "eos_token_id"):
         if not isinstance(config.get(name), int):
@@ -209,30 +212,11 @@ def _check(config: Mapping[str, Any], path: Path) -> None:
     for name, values in SUPPORTED.items():
         if (value := config.get(name, values[0])) not in values:
             raise T2TError(f"{path}: {name}={value} is not supported")
-    for encoders, decoders in (("encoder_ffn_dim", "decoder_ffn_dim"), ("encoder_attention_heads",) * 2):
-        other = decoders.replace("encoder", "decoder", 1)
-        if config.get(other) != config[encoders]:
-            raise T2TError(
-                f"{path}: {other}={config.get(other)} and {encoders}={config[encoders]} must be equal"
-            )
+    for size in ("ffn_dim", "attention_heads"):
+        own, other = f"encoder_{size}", f"decoder_{size}"
+        if config.get(other) != config[own]:
+            raise T2TError(f"{path}: {other}={config.get(other)} and {own}={config[own]} must be equal")
     if config.get("activation_function") not in [*ACTIVATIONS]:
         raise T2TError(f"{path}: activation_function={config.get('activation_function')!r} is not supported")
     if config.get("decoder_start_token_id", config["pad_token_id"]) != config["pad_token_id"]:
         raise T2TError(f"{path}: the decoder starts with another token than {PAD_PIECE}: not supported")
-
-
-def _json(path: Path) -> dict[str, Any]:
-    try:
-        values = json.loads(_bytes(path))
-    except (ValueError, RecursionError) as error:
-        raise T2TError(f"{path}: corrupt, not JSON ({error}); get it again") from error
-    if not isinstance(values, dict):
-        raise T2TError(f"{path}: corrupt, not a JSON object; get it again")
-    return values
-
-
-def _bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise T2TError(f"{path}: {error.strerror}; get the folder again") from error

@@ -59,7 +59,7 @@ class MarianVocabulary(TextEncoder):
             with zipfile.ZipFile(io.BytesIO(self.content)) as file:
                 name = TARGET if is_target and TARGET in file.namelist() else SOURCE
                 self.model, table = file.read(name), json.loads(file.read(TABLE))
-            self._processor = sentencepiece.SentencePieceProcessor(model_proto=self.model)
+            self._processor = sentencepiece.SentencePieceProcessor(model_proto=self.model or b"\0")
             self._pieces = in_order(table)
         except (zipfile.BadZipFile, KeyError, ValueError, RuntimeError) as error:
             raise T2TError(
