@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import tempfile
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from t2t_revival.addons.ctranslate2.format import check_convertible, write_ctranslate2
-from t2t_revival.data.vocabulary.marian import MarianVocabulary
+from t2t_revival.data.vocabulary.marian import WRITTEN, MarianVocabulary
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.decoding.capabilities import ARGOS_FORMAT, check
 from t2t_revival.errors import T2TError
@@ -17,22 +18,15 @@ from t2t_revival.serving.export import write_version
 if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator
 
-WRITTEN = (1980, 1, 1, 0, 0, 0)  # the time of all files, so that equal models are equal files
-README = """\
-# {source} to {target}
 
-Trained by t2t_revival: {hparams_set}, {step}.{score}
-"""
-
-
-def export_argos(translator: Translator, export_dir: Path, quantize: str, about: dict[str, str]) -> Path:
+def export_argos(translator: Translator, export_dir: Path, quantize: str, about: str) -> Path:
     """Writes `export_dir/VERSION`, complete or not at all; see `write_argos`."""
     return write_version(
         export_dir, translator, lambda folder: write_argos(translator, folder, quantize, about)
     )
 
 
-def write_argos(translator: Translator, folder: Path, quantize: str, about: dict[str, str]) -> None:
+def write_argos(translator: Translator, folder: Path, quantize: str, about: str) -> None:
     """Writes a folder with `translate-XX_YY-1_0.argosmodel`: CTranslate2's model, pieces and languages.
 
     Argos Translate searches with its own length penalty, 0.2. It splits texts into sentences by models of its
@@ -42,7 +36,7 @@ def write_argos(translator: Translator, folder: Path, quantize: str, about: dict
         translator: model, vocabulary and options; the model's precision is float32.
         folder: must not exist.
         quantize: see `write_ctranslate2`.
-        about: `hparams_set`, `step` and `score` of the README.
+        about: what the README says of the training.
 
     Raises:
         T2TError: as `check` and `write_ctranslate2`; the vocabulary is T2T's, there are two, or the problem
@@ -71,18 +65,16 @@ def write_argos(translator: Translator, folder: Path, quantize: str, about: dict
     }
     files = {
         "metadata.json": json.dumps(metadata, indent=2).encode(),
-        "README.md": README.format(source=source, target=target, **about).encode(),
+        "README.md": f"# {source} to {target}\n\n{about}\n".encode(),
         "sentencepiece.model": pieces.model if isinstance(pieces, MarianVocabulary) else pieces.content,
     }
-    model = folder / "model"
-    folder.mkdir()
     positions = translator.max_length + translator.options.extra_length
-    write_ctranslate2(translator.model, vocabularies, positions, model, quantize)
-    files |= {f"model/{path.name}": path.read_bytes() for path in sorted(model.iterdir())}
+    with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
+        model = Path(scratch, "model")
+        write_ctranslate2(translator.model, vocabularies, positions, model, quantize)
+        files |= {f"model/{path.name}": path.read_bytes() for path in sorted(model.iterdir())}
+    folder.mkdir()
     name = f"translate-{source}_{target}-1_0"
     with zipfile.ZipFile(folder / f"{name}.argosmodel", "w", zipfile.ZIP_DEFLATED) as package:
         for file, content in files.items():
             package.writestr(zipfile.ZipInfo(f"{name}/{file}", WRITTEN), content, zipfile.ZIP_DEFLATED)
-    for path in model.iterdir():
-        path.unlink()
-    model.rmdir()

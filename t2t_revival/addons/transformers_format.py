@@ -15,6 +15,7 @@ from t2t_revival.addons.imports.transformers import (
     POSITIONS,
     PREFIX,
     SINUSOID,
+    SPMS,
     TABLE,
     TOKENIZER,
     WEIGHTS,
@@ -56,8 +57,7 @@ language: [{source}, {target}]
 
 # {name}
 
-Translates {source} to {target}. Trained by t2t_revival with the hparams set `{hparams_set}`, {step};
-{parameters:,} parameters.{score}
+Translates {source} to {target}. {about}
 
 ```python
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
@@ -72,12 +72,12 @@ Made by `t2t-exporter --format=transformers`.
 """
 
 
-def export_transformers(translator: Translator, export_dir: Path, about: dict[str, str]) -> Path:
+def export_transformers(translator: Translator, export_dir: Path, about: str) -> Path:
     """Writes `export_dir/VERSION`, complete or not at all; see `write_transformers`."""
     return write_version(export_dir, translator, lambda folder: write_transformers(translator, folder, about))
 
 
-def write_transformers(translator: Translator, folder: Path, about: dict[str, str]) -> None:
+def write_transformers(translator: Translator, folder: Path, about: str) -> None:
     """Writes a folder that `AutoModelForSeq2SeqLM.from_pretrained` and `AutoTokenizer` load.
 
     Logits are those of this project but for those of padding, and for the norms' epsilon: 1e-5 there.
@@ -85,13 +85,13 @@ def write_transformers(translator: Translator, folder: Path, about: dict[str, st
     Args:
         translator: model, vocabulary and options; the model's precision is float32.
         folder: must not exist.
-        about: `name`, `hparams_set`, `step` and `score` of the model card.
+        about: what the model card says of the training.
 
     Raises:
         T2TError: as `check` and `check_held`; or the vocabulary is T2T's, or there are two.
     """
     try:
-        from safetensors.numpy import save_file
+        from safetensors.numpy import save
     except ImportError as error:
         raise T2TError('--format=transformers needs safetensors: pip install "t2t_revival[hf]"') from error
 
@@ -120,7 +120,7 @@ def write_transformers(translator: Translator, folder: Path, about: dict[str, st
             **special,
             "num_beams": options.beam_size,
             "length_penalty": options.normalize or options.alpha,
-            "early_stopping": "never",
+            **({"early_stopping": "never"} if options.beam_size > 1 else {}),
             "max_length": length,
             "bad_words_ids": [[token] for token in sorted(banned)],
         },
@@ -139,11 +139,12 @@ def write_transformers(translator: Translator, folder: Path, about: dict[str, st
     folder.mkdir()
     for name, values in files.items():
         (folder / name).write_text(json.dumps(values, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
-    (folder / "source.spm").write_bytes(tokens.source)
-    (folder / "target.spm").write_bytes(tokens.target)
-    save_file(_weights(translator.model, tokens, length), folder / WEIGHTS[0], metadata={"format": "pt"})
-    parameters = translator.model.count_params()
-    card = CARD.format(source=source, target=target, parameters=parameters, **about)
+    for name, model in zip(SPMS, (tokens.source, tokens.target), strict=True):
+        (folder / name).write_bytes(model)
+    weights = _weights(translator.model, tokens, length)
+    (folder / WEIGHTS[0]).write_bytes(save(weights, metadata={"format": "pt"}))
+    name = translator.problem.name if translator.problem else "model"
+    card = CARD.format(name=name.replace("_", "-"), source=source, target=target, about=about)
     (folder / "README.md").write_text(card, encoding="utf-8")
 
 
@@ -194,9 +195,7 @@ def _weights(model: Transformer, tokens: _Tokens, length: int) -> dict[str, np.n
     order = channels_there(hparams, hparams.pos == SINUSOID)
     embeddings = arrays["target_embedding/embeddings"][:, np.argsort(order)]
     bias = arrays.get("target_embedding/softmax_bias", np.zeros(len(embeddings), np.float32)).copy()
-    if embeddings[
-        PAD
-    ].any():  # a vector there, with which outputs start; here it is 0 wherever it is looked up
+    if embeddings[PAD].any():  # outputs start with it there; here it is 0 wherever it is looked up
         embeddings[PAD], bias[PAD] = 0, NEVER
     rows = np.zeros(len(embeddings), int)  # the id here of each id there
     rows[[tokens.ids[piece] for piece in tokens.pieces]] = np.arange(len(rows))

@@ -148,8 +148,7 @@ def _write(
         written = export_argos(translator, export_dir, flags.quantize, _about(folder, step))
         following = f"next: argospm install {shlex.quote(str(next(written.glob('*.argosmodel'))))}"
     elif flags.format == TRANSFORMERS:
-        about = {"name": export_dir.name, **_about(folder, step)}
-        written = export_transformers(translator, export_dir, about)
+        written = export_transformers(translator, export_dir, _about(folder, step))
         following = f"next, in Python: transformers.AutoModelForSeq2SeqLM.from_pretrained({str(written)!r})"
     else:
         written = export_litert(translator, export_dir, flags.quantize)
@@ -157,11 +156,11 @@ def _write(
     print(f"{step}: {written}\n{following}")
 
 
-def _about(folder: ModelFolder, step: str) -> dict[str, str]:
-    """Returns what people are told of a model beside it."""
+def _about(folder: ModelFolder, step: str) -> str:
+    """Returns what people are told of a training beside its model."""
     best = best_row(folder.path, "bleu")
     score = f" BLEU of its dev split: {best['bleu']:.1f}." if best else ""
-    return {"hparams_set": folder.run.hparams_set, "step": step, "score": score}
+    return f"Trained by t2t_revival with the hparams set `{folder.run.hparams_set}`, {step}.{score}"
 
 
 def _next_command(export_dir: Path, name: str, trees: bool, usr_dir: str | None) -> str:

@@ -23,6 +23,7 @@ from t2t_revival.cli.support import tensorflow_setup
 from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.flags import flag
 from t2t_revival.cli.support.problem_flags import ProblemFlags
+from t2t_revival.decoding.addons import HUB
 from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.model_folder import IMPORTED_DATA
@@ -92,7 +93,7 @@ def _imported(flags: ImportFlags, checkpoint: Path, output_dir: Path) -> ImportR
     """Imports a model by the kind of its files."""
     from t2t_revival.addons.imports import hub, marian, t2t, transformers
 
-    if hub.is_name(flags.checkpoint):
+    if flags.checkpoint.startswith(HUB):
         checkpoint = hub.download(flags.checkpoint)
     vocab_files = [Path(name).expanduser() for name in flags.vocab_file.split(",") if name]
     of_transformers = transformers.is_model(checkpoint)

@@ -49,8 +49,8 @@ TERMS = (  # in the order in which they are applied
 )
 
 
-def number(log_prob: float, length: int, score_terms: Mapping[str, float]) -> float:
-    """Returns the score of a finished hypothesis, of numbers alone."""
+def finished_score(log_prob: float, length: int, score_terms: Mapping[str, float]) -> float:
+    """Returns `score` of one finished hypothesis, by Python's numbers."""
     for term in TERMS:
         if term.name in score_terms:
             log_prob = term.apply(log_prob, float(length), score_terms[term.name])

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from t2t_revival.decoding.engine import ALL, SearchSettings
-from t2t_revival.decoding.hypothesis_scores import ALPHA, NORMALIZE
+from t2t_revival.decoding.hypothesis_scores import ALPHA
 from t2t_revival.decoding.options import BOUNDS
 
 # An option is a scalar or [batch], which no signature can express; `check_shape` checks the shape.
@@ -54,14 +55,16 @@ def checks_of(options: dict[str, tf.Tensor], batch: tf.Tensor) -> list[Any]:
     return [*checks, _between("n", options["n"], 1, MAX_SAMPLES, f"1 and {MAX_SAMPLES}")]
 
 
-def search_settings_of(options: dict[str, tf.Tensor], normalize: float) -> SearchSettings:
+def search_settings_of(options: dict[str, tf.Tensor], exported: Mapping[str, float]) -> SearchSettings:
     """Returns the settings of a search, each [batch, 1], from options of a call.
 
-    Where a call's `alpha` is 0, scores are divided by the length to the power of the export's `normalize`.
+    Of the score's terms a call has `alpha` alone. Where that is 0, the other terms `exported` hold.
     """
     sizes, alpha = (options["beam_size"], options["extra_length"], options["n"]), options[ALPHA]
-    by_length = {NORMALIZE: tf.where(alpha == 0.0, normalize, 0.0)} if normalize else {}
-    return SearchSettings(*sizes, {ALPHA: alpha, **by_length})
+    others = {
+        name: tf.where(alpha == 0.0, setting, 0.0) for name, setting in exported.items() if name != ALPHA
+    }
+    return SearchSettings(*sizes, {ALPHA: alpha, **others})
 
 
 def check_shape(name: str, value: tf.Tensor, batch: tf.Tensor) -> Any:

@@ -213,7 +213,7 @@ class ServingModule(tf.Module):
     def _search(self, ids: tf.Tensor, columns: Columns) -> Results:
         """Searches, with phrases or beginnings where there are any; draws samples where there are seeds."""
         inputs = Inputs(
-            ids, search_settings_of({"beam_size": columns["n"], **columns}, self._options.normalize)
+            ids, search_settings_of({"beam_size": columns["n"], **columns}, self._options.score_terms)
         )
         if "random_seed" in columns:
             sampling = columns["random_seed"], columns["sampling_temp"], columns["sampling_keep_top_k"]

@@ -27,11 +27,11 @@ def hub(tmp_path, monkeypatch):
 
 def test_a_model_is_imported_once(hub, tmp_path):
     outputs = Translator.load(NAME).translate(LINES)
-    made = tmp_path / "cache" / "t2t_revival" / "someone--opus-mt-en-de" / REVISION
+    made = tmp_path / "cache" / "t2t_revival" / "someone--opus-mt-en-de" / f"{REVISION}-1"
     time_of = (made / "run.json").stat().st_mtime_ns
     assert Translator.load(f"{NAME}@{REVISION}").translate(LINES) == outputs
     assert (made / "run.json").stat().st_mtime_ns == time_of
-    assert [path.name for path in made.parent.iterdir()] == [REVISION]
+    assert [path.name for path in made.parent.iterdir()] == [f"{REVISION}-1"]
     run("t2t-import-checkpoint", f"--checkpoint={NAME}", f"--output_dir={tmp_path / 'out'}")
     assert Translator.load(tmp_path / "out").translate(LINES) == outputs
 

@@ -10,7 +10,7 @@ from t2t_revival import HParams, T2TError, Transformer, Translator, registry
 from t2t_revival.addons.argos_format import write_argos
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 
-ABOUT = {"hparams_set": "tiny", "step": "step 7", "score": ""}
+ABOUT = "Trained with care."
 SIZES = {"num_hidden_layers": 1, "hidden_size": 16, "filter_size": 24, "num_heads": 2}
 LINES = ["The old dog sleeps.", "Two dogs run in the park."]
 

@@ -30,7 +30,7 @@ from t2t_revival.data.workers import cores
 from t2t_revival.decoding import capabilities
 from t2t_revival.decoding.alignment_heads import AlignmentHeads, all_heads
 from t2t_revival.decoding.engine import Annotations, Engine, EngineConfig, Inputs, max_output_length
-from t2t_revival.decoding.hypothesis_scores import ALPHA, NORMALIZE, number
+from t2t_revival.decoding.hypothesis_scores import ALPHA, NORMALIZE, finished_score
 from t2t_revival.decoding.notes import OnNote
 from t2t_revival.decoding.options import CTRANSLATE2, PRECISIONS, DecodeHParams
 from t2t_revival.errors import T2TError
@@ -61,7 +61,7 @@ class Hypothesis:
 
     def score(self, terms: Mapping[str, float]) -> float:
         """Returns its score by the terms of the search."""
-        return number(self.log_prob, len(self.ids), terms)
+        return finished_score(self.log_prob, len(self.ids), terms)
 
 
 @dataclass(frozen=True)

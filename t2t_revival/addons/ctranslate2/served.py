@@ -94,6 +94,8 @@ class TranslatorModel:
         """
         names = ("beam_size", "alpha", "extra_length", "tag")
         options = replace(self._translator.options, **{name: given[name] for name in names if name in given})
+        if given.get("alpha"):  # as in `search_settings_of`
+            options = replace(options, normalize=0.0)
         if not 1 <= given["n"] <= options.beam_size:
             raise T2TError(f"n must be between 1 and beam_size: {given['n']}")
         return options, given["n"]

@@ -14,15 +14,11 @@ from t2t_revival.errors import T2TError
 from t2t_revival.utils.files import writing
 
 NAME = re.compile(r"hf:([\w.-]+/[\w.-]+)(?:@([\w./-]+))?")
+FORMAT = 1  # of imported models: another number imports them anew
 FILES = [  # besides the weights
     *(transformers.CONFIG, transformers.GENERATION, transformers.TOKENIZER),
-    *("source.spm", "target.spm", "vocab.json"),
+    *(transformers.TABLE, *transformers.SPMS),
 ]
-
-
-def is_name(path: str | Path) -> bool:
-    """Returns whether a path is a name of the hub."""
-    return str(path).startswith(HUB)
 
 
 def download(name: str) -> Path:
@@ -58,8 +54,8 @@ def download(name: str) -> Path:
             pass
     if constants.HF_HUB_OFFLINE or silent_hosts([constants.ENDPOINT]):
         raise T2TError(
-            f"{name}: not in the cache of the hub, {constants.HF_HUB_CACHE}, and the hub does not answer: "
-            "download it elsewhere, and give its folder"
+            f"{name}: not in the cache of the hub, {constants.HF_HUB_CACHE}, and the hub does not answer, or "
+            "HF_HUB_OFFLINE forbids to ask it: download it elsewhere, and give its folder"
         )
     try:
         for pattern in transformers.WEIGHTS:
@@ -88,7 +84,7 @@ def imported(name: str) -> Path:
     folder = download(name)
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "t2t_revival"
     repository = name.removeprefix(HUB).partition("@")[0]
-    made = cache / repository.replace("/", "--") / folder.name  # the snapshot's revision
+    made = cache / repository.replace("/", "--") / f"{folder.name}-{FORMAT}"  # the revision
     if made.exists():
         return made
     with writing(f"to {cache}", "give XDG_CACHE_HOME another folder"):
