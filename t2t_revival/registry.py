@@ -68,15 +68,13 @@ def problem(name: str, **settings: Any) -> Problem:
             reversed.
     """
     base = name.removesuffix(REVERSED) if name not in PROBLEMS else name
-    if pair := translate_pair.NAME.fullmatch(base):
-        made: Problem = translate_pair.TranslatePair((pair[1], pair[2]), **settings)
-        return made if base == name else made.reversed()
-    if base not in PROBLEMS:
+    pair = translate_pair.NAME.fullmatch(base)
+    if not pair and base not in PROBLEMS:
         known = list_problems()
         if (mirrored := _mirrored(name)) in known:
             raise T2TError(f"unknown problem {name!r}; did you mean {mirrored}?")
         raise T2TError(t2t_names.explain_problem(name) or unknown(name, known, "problem"))
-    made = PROBLEMS[base](**settings)
+    made = translate_pair.TranslatePair(pair.groups(), **settings) if pair else PROBLEMS[base](**settings)
     return made if base == name else made.reversed()
 
 

@@ -20,10 +20,10 @@ from tests.test_import_direction import upward_imports
 
 LONGEST = "lines of the longest file"
 LIMITS = {
-    "lines of the package": 45_157,
-    "lines of the core": 32_663,  # all but addons/ and reproduction/
-    "lines of code": 25_479,  # no docstring, blank, comment, import
-    "lines of tests": 39_098,
+    "lines of the package": 45_131,
+    "lines of the core": 32_658,  # all but addons/ and reproduction/
+    "lines of code": 25_461,  # no docstring, blank, comment, import
+    "lines of tests": 39_096,
     LONGEST: 500,
     "files": 287,
     "private functions called once": 464,

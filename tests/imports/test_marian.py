@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+import sentencepiece
 
 from t2t_revival import HParams, T2TError, Translator
 from t2t_revival.addons.imports.marian import import_model
@@ -14,7 +15,6 @@ from tests.support.marian_models import (
     PIECES,
     marian_weights,
     models,
-    reference,
     reference_weights,
     sentencepiece_model,
     table,
@@ -140,20 +140,15 @@ def test_separate_vocabularies_and_softmax(tmp_path):
 
 def test_a_sentencepiece_model_as_vocabulary(tmp_path):
     spm = sentencepiece_model([*LINES, *reversed(LINES)], "bpe", 90)
-    file = write_marian(tmp_path / "marian", spm_vocabulary=True)
-    file.with_name("vocab.spm").write_bytes(spm)
-    import sentencepiece
-
-    size = sentencepiece.SentencePieceProcessor(model_proto=spm).get_piece_size()
-    arrays = marian_weights()
+    processor = sentencepiece.SentencePieceProcessor(model_proto=spm)
+    size, arrays = processor.get_piece_size(), marian_weights()
     arrays["Wemb"] = arrays["Wemb"][:size]
     arrays["decoder_ff_logit_out_b"] = arrays["decoder_ff_logit_out_b"][:, :size]
-    again = write_marian(tmp_path / "marian", weights=arrays, spm_vocabulary=True)
-    again.with_name("vocab.spm").write_bytes(spm)
-    translator = imported(again, tmp_path / "out")
+    file = write_marian(tmp_path / "marian", weights=arrays, spm_vocabulary=True)
+    file.with_name("vocab.spm").write_bytes(spm)
+    translator = imported(file, tmp_path / "out")
     assert translator.vocabularies.inputs.size == size + 1
     ids = translator.vocabularies.inputs.encode(LINES[0])
-    processor = sentencepiece.SentencePieceProcessor(model_proto=spm)
     assert ids == [token + 1 for token in processor.encode(LINES[0])]
 
 
@@ -237,4 +232,3 @@ def test_the_command(tmp_path):
     file, out = write_marian(tmp_path / "marian"), tmp_path / "out"
     done = run("t2t-import-checkpoint", f"--checkpoint={file}", f"--output_dir={out}", f"--problem={PROBLEM}")
     assert "120 subtokens in vocab.translate_en_de.marian" in done.stdout
-    assert reference()["logits"].shape[-1] == Translator.load(out).vocabularies.inputs.size

@@ -16,7 +16,7 @@ from t2t_revival.data.vocabulary.subword_format import (
     REPLACEMENT,
     alphanumeric_bounds,
 )
-from t2t_revival.data.vocabulary.text_encoder import EOS, PAD, SPACE_MARK
+from t2t_revival.data.vocabulary.text_encoder import EOS, PAD
 from t2t_revival.utils.keras_hooks import name_vocabulary
 from t2t_revival.utils.native_log import quiet
 
@@ -154,9 +154,12 @@ class SentencePieceGraph:
 
 
 class MarianGraph:
-    """Encodes and decodes lines of `MarianVocabulary` in a graph; its resource is tokeniser and table."""
+    """Encodes and decodes lines of `MarianVocabulary` in a graph; its resource is tokeniser and table.
 
-    def __init__(self, model: bytes, ids: Mapping[str, int], unknown: int, tag: str) -> None:
+    `tag` is a pattern; `space` stands for one in pieces.
+    """
+
+    def __init__(self, model: bytes, ids: Mapping[str, int], unknown: int, tag: str, space: str) -> None:
         with tf.init_scope(), quiet():
             tokenizer = tf_text.SentencepieceTokenizer(model, out_type=tf.string)
             name_vocabulary(tokenizer, f"vocabulary_{zlib.crc32(model):08x}")
@@ -164,7 +167,7 @@ class MarianGraph:
             self._table = tf.lookup.StaticHashTable(pairs, default_value=unknown)
         self.resource = [tokenizer, self._table]
         self._pieces = [piece.encode() for piece in ids]
-        self._unknown, self._tag = unknown, tag
+        self._unknown, self._tag, self._space = unknown, tag, space
         self._tokenize = tf.function(tokenizer.tokenize, autograph=False)
         self._detokenize = tf.function(tokenizer.detokenize, autograph=False)
 
@@ -182,4 +185,4 @@ class MarianGraph:
         kept = until_eos(ids)
         kept = tf.ragged.boolean_mask(kept, kept != self._unknown)
         texts = self._detokenize(tf.gather(tf.constant(self._pieces), kept))
-        return tf.strings.strip(tf.strings.regex_replace(texts, SPACE_MARK, " "))
+        return tf.strings.strip(tf.strings.regex_replace(texts, self._space, " "))

@@ -17,14 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import sentencepiece
 
-from t2t_revival.data.vocabulary.sentencepiece import ERRORS_ONLY
-from t2t_revival.data.vocabulary.text_encoder import (
-    SPACE_MARK,
-    Splits,
-    TextEncoder,
-    merge_splits,
-    until_eos,
-)
+from t2t_revival.data.vocabulary.sentencepiece import ERRORS_ONLY, SPACE_MARK
+from t2t_revival.data.vocabulary.text_encoder import Splits, TextEncoder, merge_splits, until_eos
 from t2t_revival.errors import T2TError
 
 if TYPE_CHECKING:
@@ -119,7 +113,7 @@ class MarianVocabulary(TextEncoder):
     def graph(self) -> MarianGraph:
         from t2t_revival.data.vocabulary.graphs import MarianGraph
 
-        return MarianGraph(self.model, self._ids, self.unknown, TAG.pattern)
+        return MarianGraph(self.model, self._ids, self.unknown, TAG.pattern, SPACE_MARK)
 
 
 def in_order(table: Mapping[str, int]) -> list[str]:

@@ -19,15 +19,7 @@ from typing import TYPE_CHECKING
 import sentencepiece
 
 from t2t_revival.data.records import field, varint
-from t2t_revival.data.vocabulary.text_encoder import (
-    EOS,
-    PAD,
-    SPACE_MARK,
-    Splits,
-    TextEncoder,
-    merge_splits,
-    until_eos,
-)
+from t2t_revival.data.vocabulary.text_encoder import EOS, PAD, Splits, TextEncoder, merge_splits, until_eos
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.files import atomic_write
 
@@ -42,7 +34,7 @@ CHARACTER_COVERAGE = 0.9999  # share of the text's characters that get their own
 
 # SentencePiece replaces spaces by U+2581, so that a U+2581 in the text would be lost. It is written as ESCAPE
 # followed by "1", and ESCAPE itself as ESCAPE followed by "0".
-ESCAPE = "\ue000"
+SPACE_MARK, ESCAPE = "\u2581", "\ue000"
 _ESCAPES = ((ESCAPE, ESCAPE + "0"), (SPACE_MARK, ESCAPE + "1"))
 
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
 
 PAD, EOS = 0, 1
-SPACE_MARK = "\u2581"  # stands for a space in SentencePiece's pieces
 SUBWORDS = ".subwords"  # extension of T2T's vocabulary files
 MARIAN = ".marian"  # and of Marian's
 LONGEST = 64  # characters of a token that is split: merging takes the square of their number
