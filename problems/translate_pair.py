@@ -1,8 +1,7 @@
 """Translation between any two languages, without a class of its own: `translate_fi_en`."""
 
-from __future__ import annotations
-
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from t2t_revival.problems.problem import Problem
@@ -15,13 +14,13 @@ class TranslatePair(Problem):
     """Text of one language to text of another one; its data is a corpus of one's own.
 
     Args:
-        languages: codes of source and target, of two or three letters, such as ("fi", "en").
+        languages: codes of source and target, two or three letters each, such as ("fi", "en").
         **settings: see `Problem`.
     """
 
     default_source = ""
 
-    def __init__(self, languages: tuple[str, str], **settings: Any) -> None:
+    def __init__(self, languages: Sequence[str], **settings: Any) -> None:
         self.source_lang, self.target_lang = languages
         super().__init__(**settings)
 

@@ -16,7 +16,6 @@ the decorators for modules that this one imports.
 from __future__ import annotations
 
 import re
-from functools import partial
 from typing import Any
 
 from t2t_revival import t2t_names
@@ -75,8 +74,7 @@ def problem(name: str, **settings: Any) -> Problem:
         if (mirrored := _mirrored(name)) in known:
             raise T2TError(f"unknown problem {name!r}; did you mean {mirrored}?")
         raise T2TError(t2t_names.explain_problem(name) or unknown(name, known, "problem"))
-    kind = partial(translate_pair.TranslatePair, (pair[1], pair[2])) if pair else PROBLEMS[base]
-    made = kind(**settings)
+    made = translate_pair.TranslatePair(pair.groups(), **settings) if pair else PROBLEMS[base](**settings)
     return made if base == name else made.reversed()
 
 
