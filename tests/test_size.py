@@ -20,8 +20,8 @@ from tests.test_import_direction import upward_imports
 
 LONGEST = "lines of the longest file"
 LIMITS = {
-    "lines of the package": 45_131,
-    "lines of the core": 32_658,  # all but addons/ and reproduction/
+    "lines of the package": 45_130,
+    "lines of the core": 32_657,  # all but addons/ and reproduction/
     "lines of code": 25_461,  # no docstring, blank, comment, import
     "lines of tests": 39_096,
     LONGEST: 500,
