@@ -30,6 +30,7 @@ PARSERS: dict[str, Callable[[str], Any]] = {
     "float": float,
     "str": str,
 }
+OF_POSITIONS = {"emb": ["max_length"], "relative": ["max_relative_position"]}  # settings of tables
 LAYER_SEQUENCES = {("none", "dan"): "post-norm", ("n", "da"): "pre-norm"}
 
 
@@ -278,8 +279,13 @@ class HParams:
         """Returns the settings that determine a model's weights and outputs, not its training."""
         known = [(name, about.model) for name, about in ABOUT.items() if about.model]
         names = [name if described is True else described for name, described in known]
-        names += {"emb": ["max_length"], "relative": ["max_relative_position"]}.get(self.pos, [])
+        names += OF_POSITIONS.get(self.pos, [])
         return {name: getattr(self, name) for name in names}
+
+    def with_model_of(self, other: HParams) -> HParams:
+        """Returns a copy with those settings of another set that determine its `architecture`."""
+        names = [name for name, about in ABOUT.items() if about.model] + OF_POSITIONS.get(other.pos, [])
+        return self.replace(**{name: getattr(other, name) for name in names})
 
     def replace(self, **changes: Any) -> HParams:
         """Returns a copy with some fields changed.

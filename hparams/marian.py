@@ -1,9 +1,9 @@
-"""The models that OPUS-MT trains with Marian."""
+"""Models as OPUS-MT and Bergamot train them with Marian."""
 
 from __future__ import annotations
 
 from t2t_revival import registration
-from t2t_revival.hparams.base import base
+from t2t_revival.hparams.base import base, small
 from t2t_revival.hparams.hparams import HParams
 
 
@@ -20,4 +20,24 @@ def marian_base() -> HParams:
         softmax_bias=True,
         learning_rate_warmup_steps=16_000,
         learning_rate_constant=0.86,
+    )
+
+
+@registration.register_hparams
+def marian_tiny() -> HParams:
+    """6+2 layers, 256/1536, 8 heads, post-norm, SSRU: a student for browsers, as Bergamot's and Firefox's.
+
+    Of the shape that Bergamot calls tiny, with the training of small.
+    """
+    return small().replace(
+        num_encoder_layers=6,
+        num_decoder_layers=2,
+        filter_size=1536,
+        num_heads=8,
+        layer_preprocess_sequence="none",
+        layer_postprocess_sequence="dan",
+        decoder_self_attention="ssru",
+        pos="timing",
+        projection_bias=True,
+        softmax_bias=True,
     )

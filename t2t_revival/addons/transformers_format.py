@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from t2t_revival.addons.imports.layers import BIAS, NEVER, SHARED, channels_there, layers_there
+from t2t_revival.addons.imports.layers import (
+    BIAS,
+    EMBEDDINGS,
+    NEVER,
+    SHARED,
+    SOFTMAX_BIAS,
+    arrays_of,
+    channels_there,
+    layers_there,
+)
 from t2t_revival.addons.imports.transformers import (
     ARCHITECTURE,
     CONFIG,
@@ -188,13 +197,9 @@ def _sizes(hparams: HParams) -> dict[str, Any]:
 
 
 def _weights(model: Transformer, tokens: _Tokens, length: int) -> dict[str, np.ndarray]:
-    hparams = model.hparams
-    arrays = {
-        weight.path.removeprefix("transformer/"): np.asarray(weight, np.float32) for weight in model.weights
-    }
+    hparams, arrays = model.hparams, arrays_of(model)
     order = channels_there(hparams, hparams.pos == SINUSOID)
-    embeddings = arrays["target_embedding/embeddings"][:, np.argsort(order)]
-    bias = arrays.get("target_embedding/softmax_bias", np.zeros(len(embeddings), np.float32)).copy()
+    embeddings, bias = arrays[EMBEDDINGS][:, np.argsort(order)], arrays[SOFTMAX_BIAS]
     if embeddings[PAD].any():  # outputs start with it there; here it is 0 wherever it is looked up
         embeddings[PAD], bias[PAD] = 0, NEVER
     rows = np.zeros(len(embeddings), int)  # the id here of each id there

@@ -5,7 +5,8 @@ t2t-exporter --problem=translate_ende --hparams_set=big [--output_dir=DIR] [--ex
 Exports a trained model, vocabulary and search included, as one SavedModel: strings in, strings out.
 TensorFlow Serving serves the newest version in export_dir. With --format=ctranslate2, exports the weights for
 that engine; with --format=litert, model and search for LiteRT (TensorFlow Lite), from ids to ids; with
---format=transformers, a MarianMT folder; with --format=argos, a package of Argos Translate.
+--format=transformers, a MarianMT folder; with --format=argos, a package of Argos Translate; with
+--format=bergamot, a model for browsers.
 """
 
 from __future__ import annotations
@@ -35,13 +36,15 @@ from t2t_revival.utils.files import check_no_pattern, check_writable
 if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator
 
-SAVED_MODEL, LITERT, TRANSFORMERS, ARGOS = "saved_model", "litert", "transformers", "argos"
-FORMATS = {  # with the values of --quantize that they have
+SAVED_MODEL, LITERT = "saved_model", "litert"
+TRANSFORMERS, ARGOS, BERGAMOT = "transformers", "argos", "bergamot"
+FORMATS = {  # with the values of --quantize that they have, the default first
     SAVED_MODEL: ("none", "bfloat16", "int8", "int8_weights"),
     CTRANSLATE2: ("none", "bfloat16", "int8"),
     LITERT: ("none", "int8"),
     TRANSFORMERS: ("none",),
     ARGOS: ("none", "bfloat16", "int8"),
+    BERGAMOT: ("int8",),
 }
 PLACES = {
     SAVED_MODEL: capabilities.SAVED_MODEL,
@@ -49,6 +52,7 @@ PLACES = {
     LITERT: capabilities.LITERT,
     TRANSFORMERS: capabilities.TRANSFORMERS_FORMAT,
     ARGOS: capabilities.ARGOS_FORMAT,
+    BERGAMOT: capabilities.BERGAMOT_FORMAT,
 }
 SENTENCEPIECE_OF = "sentencepiece.SentencePieceProcessor(model_file={file!r})"
 SENTENCEPIECE_STEPS = """\
@@ -81,77 +85,88 @@ class ExporterFlags(EnsembleFlags):
         f"{DECODE_HPARAMS} They are the default of requests, and fixed in LiteRT's format; CTranslate2 takes "
         "them at each call, as in the example that is printed.",
     )
-    quantize: str = flag(
-        "none",
-        "Type of the stored weights and of products with them: float32 (none), bfloat16, or int8, which in a "
-        "SavedModel needs a CPU of x86-64. int8_weights stores int8 and computes in bfloat16, on any "
-        "machine.",
+    quantize: str | None = flag(
+        None,
+        "Type of the stored weights and of products with them: float32 (none, the default of all formats but "
+        "bergamot's), bfloat16, or int8, which in a SavedModel needs a CPU of x86-64. int8_weights stores "
+        "int8 and computes in bfloat16, on any machine.",
         choices=FORMATS[SAVED_MODEL],
     )
     format: str = flag(
         SAVED_MODEL,
         "Format of the export; ctranslate2 needs the package of that name. litert is for phones, embedded "
         "devices, and single lines on CPUs. transformers is a MarianMT folder for the "
-        "Hugging Face Hub, argos a package for Argos Translate and LibreTranslate.",
+        "Hugging Face Hub, argos a package for Argos Translate and LibreTranslate, bergamot a model for "
+        "browsers, by WebAssembly.",
         choices=tuple(FORMATS),
     )
 
 
 def _export(flags: ExporterFlags) -> None:
     folder = flags.open_model()
-    options, vocabulary_map = decode_options(flags.decode_hparams, folder.run), ""
+    options, shortlist = decode_options(flags.decode_hparams, folder.run), None
     capabilities.check(options.asked({"ensemble": flags.ensemble}), PLACES[flags.format])
     capabilities.check_held(folder.hparams, PLACES[flags.format])
     if flags.ensemble and not flags.export_dir:
         raise T2TError("--export_dir is missing: an ensemble belongs to no output_dir")
     if options.has_shortlist:
-        translations = Translations.load(folder.path, folder.vocabularies.fingerprint)
-        vocabulary_map = format_vocabulary_map(translations, folder.vocabularies)
+        shortlist = Translations.load(folder.path, folder.vocabularies.fingerprint)
         options = replace(options, shortlist=OFF)
-    if flags.quantize not in FORMATS[flags.format]:
-        listed = ", ".join(FORMATS[flags.format])
-        raise T2TError(f"--format={flags.format} has --quantize={listed}, not {flags.quantize}")
+    quantizations = FORMATS[flags.format]
+    quantize = flags.quantize or quantizations[0]
+    if quantize not in quantizations:
+        raise T2TError(f"--format={flags.format} has --quantize={', '.join(quantizations)}, not {quantize}")
     default = folder.path / ("export" if flags.format == SAVED_MODEL else flags.format)
     export_dir = Path(flags.export_dir).expanduser() if flags.export_dir else default
     if flags.format == SAVED_MODEL:
         check_no_pattern(export_dir.absolute(), "give another --export_dir")
     check_writable(export_dir)
     tensorflow_setup.load_tensorflow_alone()
-    _write(flags, folder, options, export_dir, vocabulary_map)
+    _write(flags, folder, options, export_dir, quantize, shortlist)
 
 
 def _write(
-    flags: ExporterFlags, folder: ModelFolder, options: DecodeHParams, export_dir: Path, vocabulary_map: str
+    flags: ExporterFlags,
+    folder: ModelFolder,
+    options: DecodeHParams,
+    export_dir: Path,
+    quantize: str,
+    shortlist: Translations | None,
 ) -> None:
     """Loads the model, writes it, and prints what can be done with it."""
     from t2t_revival.addons.argos_format import export_argos
+    from t2t_revival.addons.bergamot_format import export_bergamot
     from t2t_revival.addons.litert import export_litert
     from t2t_revival.addons.transformers_format import export_transformers
     from t2t_revival.serving.export import export
     from t2t_revival.serving.module import PRECISIONS
 
     served = flags.format == SAVED_MODEL
-    precision = PRECISIONS[flags.quantize] if served else "float32"
+    precision = PRECISIONS[quantize] if served else "float32"
     translator, path, step = flags.load_translator(
         folder, options, precision=precision, constant_weights=False
     )
     say(f"exporting {path} ({step})")
     heads = None if flags.ensemble else AlignmentHeads.find(folder.path, translator.model.hparams)
     if served:
-        written = export(translator, export_dir, folder.run.problem, flags.quantize, heads)
+        written = export(translator, export_dir, folder.run.problem, quantize, heads)
         trees = translator.problem is not None and translator.problem.separates_words
         following = _next_command(export_dir.absolute(), folder.run.problem, trees, flags.t2t_usr_dir)
     elif flags.format == CTRANSLATE2:
-        written = export_ctranslate2(translator, export_dir, flags.quantize, heads, vocabulary_map)
+        mapped = format_vocabulary_map(shortlist, folder.vocabularies) if shortlist else ""
+        written = export_ctranslate2(translator, export_dir, quantize, heads, mapped)
         following = _ctranslate2_example(written, translator, options)
     elif flags.format == ARGOS:
-        written = export_argos(translator, export_dir, flags.quantize, _about(folder, step))
+        written = export_argos(translator, export_dir, quantize, _about(folder, step))
         following = f"next: argospm install {shlex.quote(str(next(written.glob('*.argosmodel'))))}"
+    elif flags.format == BERGAMOT:
+        written = export_bergamot(translator, export_dir, shortlist)
+        following = f"next: serve {written} to a page with @browsermt/bergamot-translator"
     elif flags.format == TRANSFORMERS:
         written = export_transformers(translator, export_dir, _about(folder, step))
         following = f"next, in Python: transformers.AutoModelForSeq2SeqLM.from_pretrained({str(written)!r})"
     else:
-        written = export_litert(translator, export_dir, flags.quantize)
+        written = export_litert(translator, export_dir, quantize)
         following = _litert_example(written, translator)
     print(f"{step}: {written}\n{following}")
 

@@ -44,7 +44,7 @@ class TrainerFlags(DataFlags, TrainingFlags):
     warm_start_from: str = flag(
         "",
         "An output_dir, or a checkpoint's file in one, with whose weights and vocabulary a new run starts, "
-        "at step 0.",
+        "at step 0. Without --hparams_set, with its set and its model's hparams too.",
     )
     freeze: str | None = flag(
         None,
@@ -59,14 +59,17 @@ class TrainerFlags(DataFlags, TrainingFlags):
 
 
 def _train(flags: TrainerFlags) -> int:
-    warm_start = None
+    warm_start = like = None
     if flags.warm_start_from:
         path = flags.refuse_t2t(Path(flags.warm_start_from).expanduser(), "warm_start_from")
         warm_start = WarmStart.open(path, flags.warm_start_partial, warn_of_corruption)
+        if not flags.hparams_set:
+            like = warm_start.folder.hparams
+            flags = replace(flags, hparams_set=warm_start.folder.run.hparams_set)
     vocab_files = warm_start.folder.vocabulary_files if warm_start else []
     problem = flags.named_problem(vocab_files)
     folder = ModelFolder(flags.run_dir())
-    hparams = flags.run_hparams(folder)
+    hparams = flags.run_hparams(folder, like)
     if flags.freeze is not None:
         if "freeze=" in flags.hparams:
             raise T2TError("--freeze and --hparams=freeze=... are the same: give one of them")

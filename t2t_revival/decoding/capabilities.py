@@ -172,6 +172,13 @@ ARGOS_FORMAT = Place(
     "Argos Translate's format", SEARCH - {"tag"} | {"int8"}, "give --format=ctranslate2", OF_DECODER
 )
 
+BERGAMOT_FORMAT = Place(
+    "bergamot's format",
+    SEARCH - {"tag"} | {"shortlist", "int8"},
+    "it holds models such as marian_tiny and marian_base, which t2t-distill makes of others",
+    OF_DECODER,
+)
+
 # What is written, and what draws.
 ONE_OUTPUT = DECODING - COLUMNS | OF_TEXT | MODELS | {"coverage_penalty", "markup", "shortlist"}
 TRANSLATIONS = Place("a file with one translation a line", ONE_OUTPUT)
@@ -192,6 +199,7 @@ TABLES = {  # of the documentation
         CTRANSLATE2_FORMAT,
         TRANSFORMERS_FORMAT,
         ARGOS_FORMAT,
+        BERGAMOT_FORMAT,
     ),
 }
 
@@ -235,7 +243,7 @@ def places_of(hparams: HParams, problem: Problem | None = None) -> list[Place]:
 
 
 # Hyperparameters by which a model is another one: values that have been tried with each holder.
-EXPORTS = SAVED_MODEL, LITERT, CTRANSLATE2_FORMAT, TRANSFORMERS_FORMAT, ARGOS_FORMAT
+EXPORTS = SAVED_MODEL, LITERT, CTRANSLATE2_FORMAT, TRANSFORMERS_FORMAT, ARGOS_FORMAT, BERGAMOT_FORMAT
 HOLDERS = *EXPORTS, CTRANSLATE2, JAX, INT8, ENSEMBLE
 BOTH = (False, True)
 HELD: dict[str, tuple[Any, ...]] = {  # by all holders but those of `FEWER`
@@ -256,20 +264,30 @@ _IN_CTRANSLATE2: dict[str, tuple[Any, ...]] = {  # which has a model of its own
     "attention_window": (0,),
     "deterministic_attention": (False,),
 }
+_OF_MARIAN: dict[str, tuple[Any, ...]] = {
+    "pos": ("timing",),
+    "ffn_activation": ("relu", "swish"),
+    "norm_type": ("layer",),
+    "layer_preprocess_sequence": ("none",),
+    "attention_key_channels": (0,),
+    "attention_value_channels": (0,),
+    "attention_window": (0,),
+    "deterministic_attention": (False,),
+    "use_target_space_embedding": (False,),
+    "shared_embedding_and_softmax_weights": (True,),
+    "reverse_target": (False,),
+}
 FEWER: dict[Place, dict[str, tuple[Any, ...]]] = {
     CTRANSLATE2: _IN_CTRANSLATE2,
     CTRANSLATE2_FORMAT: _IN_CTRANSLATE2 | {"reverse_target": (False,)},  # whose outputs nobody turns round
     ARGOS_FORMAT: _IN_CTRANSLATE2 | {"reverse_target": (False,)},
-    TRANSFORMERS_FORMAT: _IN_CTRANSLATE2
+    TRANSFORMERS_FORMAT: _OF_MARIAN
     | {
+        "decoder_self_attention": ("attention",),
         "pos": ("sinusoid", "timing"),
         "ffn_activation": ("relu", "gelu", "swish"),
-        "norm_type": ("layer",),
-        "layer_preprocess_sequence": ("none",),
-        "use_target_space_embedding": (False,),
-        "shared_embedding_and_softmax_weights": (True,),
-        "reverse_target": (False,),
     },
+    BERGAMOT_FORMAT: _OF_MARIAN,
     LITERT: {"reverse_target": (False,), "deterministic_attention": (False,)},
     ENSEMBLE: {"deterministic_attention": (False,)},
 }

@@ -82,27 +82,18 @@ def test_settings(tmp_path):
     assert translator.vocabularies.inputs.size == PIECES
 
 
-def test_pre_norm_and_recurrent_decoders(tmp_path):
-    """Norms have other names then, and a recurrent unit stands in the place of self-attention."""
-    random = np.random.default_rng(1)
-    arrays = {
-        f"{name}_pre" if "_ln_" in name else name: array
-        for name, array in marian_weights().items()
-        if not name.startswith("decoder_l1_self")
-    }
+def test_recurrent_decoders(tmp_path):
+    """A recurrent unit stands in the place of self-attention."""
+    random, arrays = np.random.default_rng(1), marian_weights()
+    arrays = {name: array for name, array in arrays.items() if not name.startswith("decoder_l1_self")}
     for name in ("W", "Wf"):
         arrays[f"decoder_l1_rnn_{name}"] = random.normal(size=(16, 16)).astype(np.float32)
-    for name in ("rnn_bf", "rnn_ffn_ln_scale_pre", "rnn_ffn_ln_bias_pre"):
+    for name in ("rnn_bf", "rnn_ffn_ln_scale", "rnn_ffn_ln_bias"):
         arrays[f"decoder_l1_{name}"] = random.normal(size=(1, 16)).astype(np.float32)
-    for stack in ("encoder", "decoder"):
-        for kind in ("scale", "bias"):
-            arrays[f"{stack}_top_ln_{kind}"] = random.normal(size=(1, 16)).astype(np.float32)
-    orders = {"preprocess": "n", "postprocess": "da", "postprocess-top": "n", "decoder-autoreg": "rnn"}
-    settings = {f"transformer-{name}": value for name, value in orders.items()} | {"dec-cell": "ssru"}
+    settings = {"transformer-decoder-autoreg": "rnn", "dec-cell": "ssru"}
     translator = imported(write_marian(tmp_path / "marian", settings, arrays), tmp_path / "out")
-    hparams, model = HParams.load(tmp_path / "out"), translator.model
-    assert (hparams.pre_norm, hparams.decoder_self_attention) == (True, "ssru")
-    unit = model.decoder.layers[0].self_attention
+    assert HParams.load(tmp_path / "out").decoder_self_attention == "ssru"
+    unit = translator.model.decoder.layers[0].self_attention
     x = random.normal(size=(1, 3, 16)).astype(np.float32)
     new, forget, bias = (arrays[f"decoder_l1_rnn_{name}"] for name in ("W", "Wf", "bf"))
     state, expected = np.zeros((1, 16)), []
@@ -111,7 +102,6 @@ def test_pre_norm_and_recurrent_decoders(tmp_path):
         state = gate * state + (1 - gate) * (row @ new)
         expected.append(np.maximum(state, 0))
     np.testing.assert_allclose(np.asarray(unit(x))[0], np.concatenate(expected), rtol=1e-4, atol=1e-5)
-    np.testing.assert_array_equal(model.encoder.final_norm.gamma, arrays["encoder_top_ln_scale"][0])
     assert len(translator.translate(LINES)) == len(LINES)
 
 
@@ -158,7 +148,7 @@ SETTINGS = [
     ({"transformer-decoder-autoreg": "rnn", "dec-cell": "gru"}, "dec-cell='gru' is not supported"),
     ({"transformer-ffn-activation": "gelu"}, "transformer-ffn-activation='gelu' is not supported"),
     ({"transformer-tied-layers": [1, 1]}, "transformer-tied-layers=.* is not supported"),
-    ({"transformer-preprocess": "d"}, "norms in the order .* are not supported"),
+    ({"transformer-preprocess": "d"}, "transformer-preprocess='d' is not supported: .* queries alone"),
     ({"transformer-decoder-dim-ffn": 48}, "the decoder has another transformer-dim-ffn"),
     ({"enc-depth": None}, "enc-depth=None is not a number"),
     ({"enc-depth": 3}, "the weights lack encoder.layers.2.self_attn_layer_norm.weight"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -13,12 +13,16 @@ from t2t_revival.addons.imports.model import Shapes
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 
+if TYPE_CHECKING:
+    from t2t_revival.model import Transformer
+
 ATTENTION = {"self_attention": "self_attn", "encoder_attention": "encoder_attn"}  # here: there
 SSRU = "ssru"  # begins the weights of Marian's recurrent unit in the place of self_attn
 BIAS = "final_logits_bias"
 SHARED, SOURCE, TARGET, SOFTMAX = (
     f"{name}.weight" for name in ("shared", "encoder.embed_tokens", "decoder.embed_tokens", "lm_head")
 )
+EMBEDDINGS, SOFTMAX_BIAS = "target_embedding/embeddings", "target_embedding/softmax_bias"  # here
 NEVER = -1e4  # bias of what is never produced; within the range of float16
 
 
@@ -41,8 +45,6 @@ def of_layers(hparams: HParams) -> Iterator[Weight]:
     for stack, layers in (("encoder", hparams.encoder_layers), ("decoder", hparams.decoder_layers)):
         for layer in range(layers):
             yield from _of_layer(f"{stack}/layer_{layer}", f"{stack}.layers.{layer}", hparams)
-        if hparams.pre_norm:
-            yield from _norm(f"{stack}/final_norm", f"{stack}.layer_norm")
 
 
 def _of_layer(ours: str, theirs: str, hparams: HParams) -> Iterator[Weight]:
@@ -182,6 +184,15 @@ class Layers:
         if name is None:
             raise T2TError(f"{self.where}: the weights lack {names[0]}: they are of another model")
         return name
+
+
+def arrays_of(model: Transformer) -> dict[str, np.ndarray]:
+    """Returns the weights of a model by their names here, as float32, with a bias of the softmax."""
+    arrays = {
+        weight.path.removeprefix("transformer/"): np.array(weight, np.float32) for weight in model.weights
+    }
+    arrays.setdefault(SOFTMAX_BIAS, np.zeros(len(arrays[EMBEDDINGS]), np.float32))
+    return arrays
 
 
 def layers_there(

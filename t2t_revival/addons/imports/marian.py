@@ -45,7 +45,7 @@ SUPPORTED: dict[str, tuple[Any, ...]] = {  # settings that a model may have or n
     "lemma-dim-emb": (0,),
     "ulr": (False,),
 }
-ORDERS = {("", "dan", ""): ("none", "dan"), ("n", "da", "n"): ("n", "da")}  # of norms: Marian's, and ours
+ORDER = {"preprocess": "", "postprocess": "dan", "postprocess-top": ""}  # post-norm
 
 
 def _names() -> dict[str, str]:
@@ -61,7 +61,7 @@ def _names() -> dict[str, str]:
     norms = {"self_Wo": "self_attn_layer_norm", "context_Wo": "encoder_attn_layer_norm"}
     norms |= {"ffn_ffn": "final_layer_norm", "rnn_ffn": "self_attn_layer_norm"}
     for theirs, ours in norms.items():
-        names |= {f"{theirs}_{end}{pre}": f"{ours}.{norm[end]}" for end in norm for pre in ("", "_pre")}
+        names |= {f"{theirs}_{end}": f"{ours}.{norm[end]}" for end in norm}
     return names
 
 
@@ -72,11 +72,6 @@ OTHERS = {
     "decoder_Wemb": "decoder.embed_tokens.weight",
     "decoder_ff_logit_out_W": "lm_head.weight",
     "decoder_ff_logit_out_b": BIAS,
-    **{
-        f"{stack}_top_{theirs}": f"{stack}.layer_norm.{ours}"
-        for stack in ("encoder", "decoder")
-        for theirs, ours in (("ln_scale", "weight"), ("ln_bias", "bias"))
-    },
 }
 LAYER = re.compile(r"(encoder|decoder)_l(\d+)_(\w+)")
 
@@ -117,7 +112,6 @@ class MarianModel:
     def hparams(self) -> HParams:
         """Returns the hyperparameters of the model, those of `marian_base` where it does not tell."""
         config = self.config
-        before, after = ORDERS[_order(config)]
         return registry.hparams(HPARAMS_SET).replace(
             num_hidden_layers=config["enc-depth"],
             num_encoder_layers=config["enc-depth"],
@@ -127,8 +121,6 @@ class MarianModel:
             num_heads=config["transformer-heads"],
             ffn_activation=config.get("transformer-ffn-activation", "swish"),
             norm_epsilon=EPSILON,
-            layer_preprocess_sequence=before,
-            layer_postprocess_sequence=after,
             decoder_self_attention="ssru"
             if config.get("transformer-decoder-autoreg") == "rnn"
             else "attention",
@@ -263,6 +255,31 @@ def _renamed(arrays: Mapping[str, np.ndarray], path: Path) -> dict[str, np.ndarr
     return renamed
 
 
+def names_there(weights: Mapping[str, np.ndarray], hparams: HParams) -> dict[str, np.ndarray]:
+    """Returns weights of encoder and decoder by Marian's names, in its layout: the inverse of `_renamed`.
+
+    Args:
+        weights: by transformers' names, in its layout.
+        hparams: of the model.
+    """
+    recurrent = hparams.decoder_self_attention == SSRU
+    others = {ours: theirs for theirs, ours in OTHERS.items()}
+    of_layers = {
+        (stack, ours): theirs
+        for stack in ("encoder", "decoder")
+        for theirs, ours in OF_LAYERS.items()
+        if not ours.startswith("self_attn") or theirs.startswith("rnn") == (stack == "decoder" and recurrent)
+    }
+    there = {}
+    for name, array in weights.items():
+        theirs = others.get(name)
+        if theirs is None:
+            stack, _, layer, part = name.split(".", 3)
+            theirs = f"{stack}_l{int(layer) + 1}_{of_layers[stack, part]}"
+        there[theirs] = array.T if array.ndim == 2 else array[None]
+    return there
+
+
 def _check(config: Mapping[str, Any], path: Path) -> None:
     for name, values in SUPPORTED.items():
         if name in config and config[name] not in values:
@@ -270,20 +287,16 @@ def _check(config: Mapping[str, Any], path: Path) -> None:
     for name in ("enc-depth", "dec-depth", "dim-emb", "transformer-dim-ffn", "transformer-heads"):
         if not isinstance(config.get(name), int):
             raise T2TError(f"{path}: {name}={config.get(name)!r} is not a number")
-    if _order(config) not in ORDERS:
-        raise T2TError(f"{path}: norms in the order {_order(config)} are not supported")
+    for name, operations in ORDER.items():
+        if (found := config.get(f"transformer-{name}", operations)) != operations:
+            raise T2TError(
+                f"{path}: transformer-{name}={found!r} is not supported: before attention Marian normalises "
+                "queries alone, which no model here does"
+            )
     if config.get("transformer-decoder-dim-ffn") not in (None, 0, config["transformer-dim-ffn"]):
         raise T2TError(f"{path}: the decoder has another transformer-dim-ffn, which is not supported")
     if config.get("transformer-decoder-autoreg") == "rnn" and config.get("dec-cell") != "ssru":
         raise T2TError(f"{path}: dec-cell={config.get('dec-cell')!r} is not supported")
-
-
-def _order(config: Mapping[str, Any]) -> tuple[str, str, str]:
-    before, after, top = (
-        str(config.get(f"transformer-{name}", default))
-        for name, default in (("preprocess", ""), ("postprocess", "dan"), ("postprocess-top", ""))
-    )
-    return before, after, top
 
 
 def _yaml(content: bytes, where: str, texts: bool = False) -> dict[str, Any]:

@@ -317,9 +317,13 @@ class TrainingFlags(RunFlags):
             if metric.outputs and not self.eval_bleu_sentences:
                 raise T2TError(f"--{name}={value} needs --eval_bleu_sentences above 0")
 
-    def run_hparams(self, folder: ModelFolder) -> HParams:
-        """Returns the hparams of a run that is resumed, or else the named set, as the flags change them."""
+    def run_hparams(self, folder: ModelFolder, like: HParams | None = None) -> HParams:
+        """Returns the hparams of a run that is resumed, or else the named set, as the flags change them.
+
+        `like` are those of another model, which the set takes on.
+        """
         named = registry.hparams(self.named_set())
+        named = named.with_model_of(like) if like else named
         return self._overridden(folder.hparams if folder.has_run else named)
 
     def changed(self, hparams: HParams) -> HParams:

@@ -110,6 +110,12 @@ class MarianVocabulary(TextEncoder):
         return merge_splits(known, [ranks.get(piece, 0.0) for piece in self.pieces])
 
     @cached_property
+    def ids_of_model(self) -> list[int]:
+        """The id of each piece of the side's SentencePiece model, in the order of its own ids."""
+        pieces = map(self._processor.id_to_piece, range(self._processor.get_piece_size()))
+        return [self._ids.get(piece, self.unknown) for piece in pieces]
+
+    @cached_property
     def graph(self) -> MarianGraph:
         from t2t_revival.data.vocabulary.graphs import MarianGraph
 

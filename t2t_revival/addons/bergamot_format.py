@@ -1,0 +1,227 @@
+"""Trained models as bergamot-translator runs them: in browsers, by WebAssembly, as Firefox, and natively."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from t2t_revival.addons.imports.layers import (
+    EMBEDDINGS,
+    NEVER,
+    SOFTMAX_BIAS,
+    arrays_of,
+    channels_there,
+    layers_there,
+)
+from t2t_revival.addons.imports.marian import CONFIG, ORDER, names_there
+from t2t_revival.data.vocabulary.marian import MarianVocabulary
+from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
+from t2t_revival.data.vocabulary.text_encoder import EOS, PAD, TextEncoder
+from t2t_revival.decoding.capabilities import BERGAMOT_FORMAT, check, check_held
+from t2t_revival.errors import T2TError
+from t2t_revival.serving.export import write_version
+
+if TYPE_CHECKING:
+    from t2t_revival.addons.shortlist import Translations
+    from t2t_revival.decoding.translator import Translator
+
+ALIGNMENT = 256  # bytes, of the data of each array
+FLOAT32, INT8, INT8_MATRIX = 0x0404, 0x0101, 0x4101  # types of arrays
+VERSION = 1
+ROWS, COLUMNS = 64, 8  # sizes of matrices are their multiples
+SHORTLIST_MAGIC = 0xF11A48D5013417F5
+NATIVE = {  # settings of the native engine; the package for browsers has its own
+    "gemm-precision": "int8shiftAll",
+    "alignment": "soft",
+    "max-length-break": 128,
+    "max-length-factor": 2.0,
+    "mini-batch-words": 1024,
+    "workspace": 128,
+    "word-penalty": 0,
+    "cpu-threads": 0,
+}
+
+
+class Side(NamedTuple):
+    """A vocabulary of sources or targets: its SentencePiece model, and the id here of each of its pieces."""
+
+    model: bytes
+    rows: np.ndarray
+
+    @classmethod
+    def of(cls, vocabulary: TextEncoder) -> Side:
+        if isinstance(vocabulary, MarianVocabulary):
+            return cls(vocabulary.model, np.array(vocabulary.ids_of_model))
+        if isinstance(vocabulary, Vocabulary):
+            return cls(vocabulary.content, np.arange(vocabulary.size))
+        raise T2TError(
+            f"{BERGAMOT_FORMAT.name} has SentencePiece vocabularies; {vocabulary.path} is of another kind"
+        )
+
+
+def export_bergamot(translator: Translator, export_dir: Path, shortlist: Translations | None) -> Path:
+    """Writes `export_dir/VERSION`, complete or not at all; see `write_bergamot`."""
+    return write_version(export_dir, translator, lambda folder: write_bergamot(translator, folder, shortlist))
+
+
+def write_bergamot(translator: Translator, folder: Path, shortlist: Translations | None = None) -> None:
+    """Writes the model of Marian, with matrices as int8, its vocabularies, shortlist and settings.
+
+    registry.json is for the npm package @browsermt/bergamot-translator, config.yml for the native engine.
+
+    Args:
+        translator: model, vocabulary and options; the model's precision is float32.
+        folder: must not exist.
+        shortlist: to which each search is limited. None writes none.
+
+    Raises:
+        T2TError: as `check` and `check_held`; sizes are no multiples of 64, the vocabulary is T2T's, or the
+            problem has no languages.
+    """
+    hparams, options = translator.model.hparams, translator.options
+    check(options.asked(), BERGAMOT_FORMAT)
+    check_held(hparams, BERGAMOT_FORMAT)
+    for name in ("hidden_size", "filter_size"):
+        if (size := getattr(hparams, name)) % ROWS:
+            raise T2TError(f"{BERGAMOT_FORMAT.name} needs multiples of {ROWS}; this model has {name}={size}")
+    if translator.problem is None:
+        raise T2TError(f"{BERGAMOT_FORMAT.name} has the model's languages: give --t2t_usr_dir of its problem")
+    source, target = map(Side.of, translator.vocabularies)
+    pair = f"{translator.problem.source_lang}{translator.problem.target_lang}"
+    files = {"model": (f"model.{pair}.intgemm8.bin", _model(translator, source, target))}
+    sides = {"vocab": source} if source.model == target.model else {"srcvocab": source, "trgvocab": target}
+    files |= {part: (f"{part}.{pair}.spm", side.model) for part, side in sides.items()}
+    if shortlist:
+        files["lex"] = (f"lex.{pair}.s2t.bin", _shortlist(shortlist, source, target))
+    names = {part: name for part, (name, _) in files.items()}
+    search = {
+        "beam-size": options.beam_size,
+        "normalize": options.normalize or options.alpha,
+        "skip-cost": options.beam_size == 1,
+    }
+    native = {
+        "relative-paths": True,
+        "models": [names["model"]],
+        "vocabs": [names.get("vocab", names.get(f"{side}vocab")) for side in ("src", "trg")],
+        **({"shortlist": [names["lex"], False]} if shortlist else {}),
+    }
+    registry: dict[str, Any] = {
+        part: {
+            "name": name,
+            "size": len(content),
+            "expectedSha256Hash": hashlib.sha256(content).hexdigest(),
+        }
+        for part, (name, content) in files.items()
+    }
+    registered = json.dumps({pair: registry | {"config": search}}, indent=2) + "\n"
+    files["native"] = "config.yml", _yaml(native | search | NATIVE)
+    files["registry"] = "registry.json", registered.encode()
+    folder.mkdir()
+    for name, content in files.values():
+        (folder / name).write_bytes(content)
+
+
+def _yaml(values: Mapping[str, Any]) -> bytes:
+    return "".join(f"{name}: {json.dumps(value)}\n" for name, value in values.items()).encode()
+
+
+def _model(translator: Translator, source: Side, target: Side) -> bytes:
+    hparams, arrays = translator.model.hparams, arrays_of(translator.model)
+    embeddings, softmax_bias = arrays[EMBEDDINGS], arrays[SOFTMAX_BIAS]
+    softmax_bias[[PAD, translator.vocabularies.targets.banned]] = NEVER
+    shared = source.model == target.model
+    tables = {"Wemb" if shared else "decoder_Wemb": _table(embeddings, target)}
+    if not shared:
+        tables["encoder_Wemb"] = _table(arrays.get("source_embedding/embeddings", embeddings), source)
+    bias = np.full((1, _padded(target)), NEVER, np.float32)
+    bias[0, : len(target.rows)] = softmax_bias[target.rows]
+    there = layers_there(arrays, hparams, channels_there(hparams, sines_first=False))
+    weights = names_there(there, hparams) | {"decoder_ff_logit_out_b": bias} | tables
+    settings = {
+        "type": "transformer",
+        "enc-depth": hparams.encoder_layers,
+        "dec-depth": hparams.decoder_layers,
+        "dim-emb": hparams.hidden_size,
+        "dim-vocabs": [_padded(source), _padded(target)],
+        "tied-embeddings": not shared,
+        "tied-embeddings-all": shared,
+        "transformer-dim-ffn": hparams.filter_size,
+        "transformer-heads": hparams.num_heads,
+        "transformer-ffn-activation": hparams.ffn_activation,
+        "transformer-decoder-autoreg": "rnn"
+        if hparams.decoder_self_attention == "ssru"
+        else "self-attention",
+        "dec-cell": "ssru",
+        **{f"transformer-{name}": operations for name, operations in ORDER.items()},
+    }
+    return _binary([(name, *_item(name, array)) for name, array in sorted(weights.items())], _yaml(settings))
+
+
+def _padded(side: Side) -> int:
+    return -(-len(side.rows) // COLUMNS) * COLUMNS
+
+
+def _table(embeddings: np.ndarray, side: Side) -> np.ndarray:
+    """Returns the embeddings of a side's pieces, and rows of 0 up to a size that the engine can multiply."""
+    table = np.zeros((_padded(side), embeddings.shape[1]), np.float32)
+    table[: len(side.rows)] = embeddings[side.rows]
+    return table
+
+
+def _item(name: str, array: np.ndarray) -> tuple[int, tuple[int, ...], bytes]:
+    """Returns type, shape and data of an array: int8 and a scale of matrices, transposed but embeddings."""
+    if len(array) == 1:
+        return FLOAT32, array.shape, array.tobytes()
+    scale = np.float32(127 / np.abs(array).max())
+    rounded = np.rint(array * scale).astype(np.int8)
+    return INT8_MATRIX, array.shape, (rounded if "Wemb" in name else rounded.T).tobytes() + scale.tobytes()
+
+
+def _binary(items: Iterable[tuple[str, int, tuple[int, ...], bytes]], settings: bytes) -> bytes:
+    """Returns Marian's binary format: headers, names, shapes, and data at multiples of `ALIGNMENT`."""
+    text = settings + b"\0"
+    items = [*items, (CONFIG, INT8, (len(text),), text)]
+    padded = [data + bytes(-len(data) % ALIGNMENT) for *_, data in items]
+    header = struct.pack("<QQ", VERSION, len(items))
+    for (name, kind, shape, _), data in zip(items, padded, strict=True):
+        header += struct.pack("<4Q", len(name) + 1, kind, len(shape), len(data))
+    header += b"".join(name.encode() + b"\0" for name, *_ in items)
+    header += b"".join(struct.pack(f"<{len(shape)}i", *shape) for _, _, shape, _ in items)
+    gap = -(len(header) + 8) % ALIGNMENT
+    return header + struct.pack("<Q", gap) + bytes(gap) + b"".join(padded)
+
+
+def _shortlist(translations: Translations, source: Side, target: Side) -> bytes:
+    """Returns Marian's binary format of a shortlist.
+
+    The frequent pieces are in the list of EOS, which ends all sources.
+    """
+    numbers = {token: number for number, token in enumerate(target.rows.tolist())}
+    lists, offsets = [], [0]
+    for token in source.rows.tolist():
+        best = [*translations.best[token].tolist(), *([] if translations.target_vocab_size else [token])]
+        frequent = translations.frequent.tolist() if token == EOS else []
+        allowed = {numbers[one] for one in (EOS, *best, *frequent) if one != PAD and one in numbers}
+        lists += sorted(allowed)
+        offsets.append(len(lists))
+    content = struct.pack(
+        f"<4Q{len(offsets)}Q{len(lists)}I",
+        *(0, translations.best.shape[1], len(offsets), len(lists)),
+        *offsets,
+        *lists,
+    )
+    return struct.pack("<QQ", SHORTLIST_MAGIC, _hash(content)) + content
+
+
+def _hash(content: bytes) -> int:
+    """Returns the checksum of shortlists: Boost's hash_combine of their whole words."""
+    seed = 0
+    for (word,) in struct.iter_unpack("<Q", content[: len(content) // 8 * 8]):
+        seed ^= (word + 0x9E3779B9 + (seed << 6) + (seed >> 2)) % 2**64
+    return seed
