@@ -164,7 +164,6 @@ def _table1(runs: Runs, flags: ReproduceFlags) -> None:
     from t2t_revival.reproduction import table1
 
     _show(runs, [table1.make_table(runs.folder, runs.scale.name, say, runs.train_missing)])
-    print(f"picture  {table1.draw(runs.folder, runs.scale.name)}")
 
 
 def _table3(runs: Runs, flags: ReproduceFlags) -> None:

@@ -23,10 +23,9 @@ from t2t_revival.model import LayerConfig, MultiHeadAttention
 from t2t_revival.model.extensions.restricted_attention import RestrictedSelfAttention
 from t2t_revival.reproduction.operation_counts import count
 from t2t_revival.reproduction.training_flops import device_name
-from t2t_revival.visualization import png_figure
 from t2t_revival.visualization.result_table import Cell, ResultTable
 
-FILE_NAME, FIGURE_FILE = "layer_costs.csv", "layer_costs.png"
+FILE_NAME = "layer_costs.csv"
 HEAD = 64  # channels of a head, as in the paper's base and big models
 KERNEL = 3  # k, positions of a convolution's kernel
 WINDOW = 64  # r, positions of a neighbourhood
@@ -193,34 +192,6 @@ def make_table(
     ]
     title = "Table 1: operations, time, sequential operations and longest path of a layer, by its type"
     return ResultTable("table1", title, columns, rows, remarks)
-
-
-def draw(folder: Path, scale: str) -> Path:
-    """Draws time against n and against d, with quartiles, on logarithmic axes, and returns the PNG file.
-
-    Raises:
-        T2TError: there is no such scale, or no timing of this device.
-    """
-    if not (timings := read_timings(folder, scale)):
-        raise T2TError(f"{folder} has no timings of this device: measure them with t2t-reproduce --table=1")
-    with png_figure(folder / FIGURE_FILE, 13, 4.8) as figure:
-        panels = figure.subplots(1, 2, sharey=True)
-        for axis, (axes, sizes) in enumerate(zip(panels, sizes_of(scale), strict=True)):
-            axes.set(xscale="log", yscale="log", xlabel=("n, positions", "d, channels")[axis])
-            axes.set_xticks(x := [size[axis] for size in sizes], map(str, x))
-            axes.minorticks_off()
-            axes.grid(alpha=0.3)
-            for layer_type in LAYER_TYPES:
-                points = [timings[layer_type.name, size] for size in sizes]
-                line = axes.plot(
-                    x, [t.milliseconds for t in points], "o-", markersize=3, label=layer_type.name
-                )
-                bounds = [t.lower for t in points], [t.upper for t in points]
-                axes.fill_between(x, *bounds, color=line[0].get_color(), alpha=0.2, linewidth=0)
-        panels[0].set_ylabel("milliseconds per call")
-        handles = panels[0].get_legend_handles_labels()
-        figure.legend(*handles, loc="outside right center", frameon=False, fontsize="small")
-    return folder / FIGURE_FILE
 
 
 def sizes_of(scale: str) -> Sizes:

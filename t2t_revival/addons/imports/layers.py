@@ -5,11 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from t2t_revival.addons.imports.model import Shapes
+from t2t_revival import registry
+from t2t_revival.addons.imports.model import (
+    HPARAMS_SET,
+    ImportedModel,
+    ImportResult,
+    Shapes,
+    VocabularyFile,
+    save,
+)
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 
@@ -110,6 +118,23 @@ class Layers:
     hparams: HParams
     rows: Sequence[Sequence[int]]
     sines_first: bool = False
+
+    def save(
+        self,
+        problem: str,
+        vocabularies: Sequence[VocabularyFile],
+        decode_hparams: Mapping[str, Any],
+        output_dir: Path,
+    ) -> ImportResult:
+        """Writes an output_dir; see `save` of model.py.
+
+        Raises:
+            T2TError: as `check`, or that function. Nothing is written then.
+        """
+        self.check()
+        decoding = {**registry.problem(problem).decode_hparams(), **decode_hparams}
+        model = ImportedModel(problem, HPARAMS_SET, self.hparams, vocabularies, decoding, self.arrays)
+        return save(model, output_dir)
 
     def check(self) -> None:
         """Checks names and shapes of all weights, before there is a model of these hyperparameters.

@@ -15,13 +15,11 @@ from t2t_revival.addons.imports import tensors
 from t2t_revival.addons.imports.layers import BIAS, SSRU, Layers
 from t2t_revival.addons.imports.model import (
     HPARAMS_SET,
-    ImportedModel,
     ImportResult,
     VocabularyFile,
     check_unused,
     one_way_problem,
     reading,
-    save,
 )
 from t2t_revival.data.vocabulary.marian import in_order, pack, table_of
 from t2t_revival.data.vocabulary.text_encoder import MARIAN
@@ -163,19 +161,9 @@ def import_model(
     name = one_way_problem(problem).name
     with reading():
         vocabularies = _vocabularies(model, name, vocab_files)
-    hparams = model.hparams()
     rows = [[table.get(piece, -1) for piece in in_order(table)] for _, table in vocabularies]
-    layers = Layers(model.path, model.weights, hparams, rows)
-    layers.check()
-    imported = ImportedModel(
-        problem=name,
-        hparams_set=HPARAMS_SET,
-        hparams=hparams,
-        vocabularies=[file for file, _ in vocabularies],
-        decode_hparams={**registry.problem(name).decode_hparams(), **model.decode_hparams()},
-        weights=layers.arrays,
-    )
-    return save(imported, output_dir)
+    layers = Layers(model.path, model.weights, model.hparams(), rows)
+    return layers.save(name, [file for file, _ in vocabularies], model.decode_hparams(), output_dir)
 
 
 def is_model(path: Path) -> bool:

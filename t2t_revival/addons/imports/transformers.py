@@ -14,13 +14,11 @@ from t2t_revival.addons.imports import tensors
 from t2t_revival.addons.imports.layers import Layers
 from t2t_revival.addons.imports.model import (
     HPARAMS_SET,
-    ImportedModel,
     ImportResult,
     VocabularyFile,
     check_unused,
     one_way_problem,
     reading,
-    save,
 )
 from t2t_revival.data.vocabulary.marian import EOS_PIECE, PAD_PIECE, in_order, pack
 from t2t_revival.data.vocabulary.text_encoder import MARIAN
@@ -141,8 +139,9 @@ class MarianMT:
         beams, exponent = settings.get("num_beams") or 4, settings.get("length_penalty")
         return {"beam_size": beams, "alpha": 0.0, "normalize": 1.0 if exponent is None else exponent}
 
-    def layers(self, hparams: HParams) -> Layers:
+    def layers(self) -> Layers:
         """Returns the weights."""
+        hparams = self.hparams()
         rows = [self.table.get(piece, self.config["pad_token_id"]) for piece in in_order(self.table)]
         repeated = {*POSITIONS, *(f"{name}.weight" for name in EMBEDDINGS[1:])}
         if "shared.weight" not in self.weights:  # one of the tables that are tied to it is there instead
@@ -169,18 +168,8 @@ def import_folder(folder: Path, output_dir: Path, problem: str | None = None) ->
         name = one_way_problem(problem or _problem(folder)).name
         files = [(folder / part).read_bytes() for part in SPMS]
         decode_hparams = model.decode_hparams()
-    hparams = model.hparams()
-    layers = model.layers(hparams)
-    layers.check()
-    imported = ImportedModel(
-        problem=name,
-        hparams_set=HPARAMS_SET,
-        hparams=hparams,
-        vocabularies=[VocabularyFile(f"vocab.{name}{MARIAN}", pack(model.table, *files))],
-        decode_hparams={**registry.problem(name).decode_hparams(), **decode_hparams},
-        weights=layers.arrays,
-    )
-    return save(imported, output_dir)
+    vocabulary = VocabularyFile(f"vocab.{name}{MARIAN}", pack(model.table, *files))
+    return model.layers().save(name, [vocabulary], decode_hparams, output_dir)
 
 
 def is_model(folder: Path) -> bool:
