@@ -62,6 +62,7 @@ setup(
         "t2t_revival.sample_corpus": ["corpus.zip"],
         "t2t_revival.addons.server.page": ["page.html", "page.css", "page.js"],
         "t2t_revival.serving": ["translate.cc"],
+        "t2t_revival.addons": ["bergamot.html"],
         "t2t_revival.addons.attention": ["attention.html", "attention.css", "attention.js"],
     },
     install_requires=[

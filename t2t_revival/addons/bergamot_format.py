@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from t2t_revival.addons.shortlist import Translations
     from t2t_revival.decoding.translator import Translator
 
+PAGE = Path(__file__).with_name("bergamot.html")
 ALIGNMENT = 256  # bytes, of the data of each array
 FLOAT32, INT8, INT8_MATRIX = 0x0404, 0x0101, 0x4101  # types of arrays
 VERSION = 1
@@ -73,7 +74,8 @@ def export_bergamot(translator: Translator, export_dir: Path, shortlist: Transla
 def write_bergamot(translator: Translator, folder: Path, shortlist: Translations | None = None) -> None:
     """Writes the model of Marian, with matrices as int8, its vocabularies, shortlist and settings.
 
-    registry.json is for the npm package @browsermt/bergamot-translator, config.yml for the native engine.
+    index.html is a page that translates as one types, by the npm package @browsermt/bergamot-translator and
+    registry.json; config.yml is for the native engine.
 
     Args:
         translator: model, vocabulary and options; the model's precision is float32.
@@ -122,6 +124,7 @@ def write_bergamot(translator: Translator, folder: Path, shortlist: Translations
     registered = json.dumps({pair: registry | {"config": search}}, indent=2) + "\n"
     files["native"] = "config.yml", _yaml(native | search | NATIVE)
     files["registry"] = "registry.json", registered.encode()
+    files["page"] = "index.html", PAGE.read_bytes()
     folder.mkdir()
     for name, content in files.values():
         (folder / name).write_bytes(content)

@@ -65,6 +65,9 @@ SUBWORD_STEPS = """\
 found = translator.translate_batch([[{source}.pieces[token] for token in {source}.encode("...")]], \
 beam_size={beam_size}, length_penalty={alpha})
 print({target}.decode(map({target}.pieces.index, found[0].hypotheses[0])))"""
+BERGAMOT_STEPS = """\
+next: cd {folder} && npm install @browsermt/bergamot-translator && python3 -m http.server
+and open http://localhost:8000"""
 LITERT_STEPS = """\
 interpreter = ai_edge_litert.interpreter.Interpreter({model!r})
 found = interpreter.get_signature_runner()(inputs=numpy.array([[*{source}.encode("..."), {eos}]], "int32"))
@@ -161,7 +164,7 @@ def _write(
         following = f"next: argospm install {shlex.quote(str(next(written.glob('*.argosmodel'))))}"
     elif flags.format == BERGAMOT:
         written = export_bergamot(translator, export_dir, shortlist)
-        following = f"next: serve {written} to a page with @browsermt/bergamot-translator"
+        following = BERGAMOT_STEPS.format(folder=shlex.quote(str(written)))
     elif flags.format == TRANSFORMERS:
         written = export_transformers(translator, export_dir, _about(folder, step))
         following = f"next, in Python: transformers.AutoModelForSeq2SeqLM.from_pretrained({str(written)!r})"

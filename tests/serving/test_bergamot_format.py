@@ -7,21 +7,24 @@ from itertools import pairwise
 import keras
 import numpy as np
 import pytest
+import sentencepiece
 
 from t2t_revival import HParams, T2TError, Transformer, Translator, registry
 from t2t_revival.addons.bergamot_format import write_bergamot
 from t2t_revival.addons.imports.marian import import_model
 from t2t_revival.addons.shortlist import Translations
+from t2t_revival.data.vocabulary.marian import MarianVocabulary
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 from t2t_revival.decoding.options import DecodeHParams
 from tests.support import bergamot
+from tests.support.marian_models import LINES, vocabulary_content
 
 TEXT = [f"the {noun} sees {number} houses" for noun in ("dog", "cat") for number in range(9)]
 WANTED = [f"houses: {number} by the {noun}" for noun in ("dog", "cat") for number in range(9)]
 SIZES = {"num_hidden_layers": 1, "hidden_size": 64, "filter_size": 64, "num_heads": 2, "pos": "timing"}
 PAIRS = {"inputs": np.array([[45, 9, 13, 99, 1]]), "targets": np.array([[104, 6, 81, 1]])}
-FILES = {"config.yml", "model.ende.intgemm8.bin", "registry.json", "vocab.ende.spm"}
+FILES = {"config.yml", "index.html", "model.ende.intgemm8.bin", "registry.json", "vocab.ende.spm"}
 
 
 def translator_of(vocabulary, **hparams):
@@ -127,6 +130,26 @@ def test_shortlist(vocabulary, tmp_path):
     assert lists[46] == (EOS, 46)
 
 
+def test_two_sentencepiece_models_over_one_table(tmp_path):
+    """Each side has a file and embeddings of its own, in the order of its own model; a test below runs it."""
+    path = tmp_path / "vocab.translate_en_de.marian"
+    path.write_bytes(vocabulary_content())
+    inputs = MarianVocabulary(path)
+    translator = translator_of(inputs)
+    write_bergamot(translator, tmp_path / "written")
+    names = {file.name for file in (tmp_path / "written").glob("*.spm")}
+    assert names == {"srcvocab.ende.spm", "trgvocab.ende.spm"}
+    arrays = items((tmp_path / "written" / "model.ende.intgemm8.bin").read_bytes())
+    for side, stack in ((inputs, "encoder"), (inputs.of_targets, "decoder")):
+        model = sentencepiece.SentencePieceProcessor(model_proto=side.model)
+        pieces = map(model.id_to_piece, range(model.get_piece_size()))
+        rows = [side.pieces.index(piece) for piece in pieces if piece != "<s>"]
+        assert len(rows) > 50
+        table = np.asarray(translator.model.target_embedding.embeddings)[rows]
+        own = [number for number in range(model.get_piece_size()) if model.id_to_piece(number) != "<s>"]
+        np.testing.assert_allclose(arrays[f"{stack}_Wemb"][own], table, atol=1e-6)
+
+
 @pytest.fixture(scope="module")
 def trained(vocabulary):
     """A translator that knows its few lines by heart."""
@@ -156,6 +179,14 @@ def test_its_engine(trained, shortlist, tmp_path):
     expected = trained.translate(TEXT)
     assert expected == WANTED
     assert bergamot.translate(engine, written, TEXT) == expected
+
+
+@pytest.mark.slow
+def test_its_engine_opens_two_vocabularies(tmp_path):
+    path = tmp_path / "vocab.translate_en_de.marian"
+    path.write_bytes(vocabulary_content())
+    write_bergamot(translator_of(MarianVocabulary(path)), tmp_path / "written")
+    assert len(bergamot.translate(bergamot.library(tmp_path), tmp_path / "written", LINES)) == len(LINES)
 
 
 def test_what_it_cannot_hold_is_refused(vocabulary, subwords_file, tmp_path):

@@ -9,7 +9,7 @@ import zipfile
 from collections import OrderedDict
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -64,22 +64,8 @@ def _safetensors(path: Path) -> dict[str, np.ndarray]:
         raise ValueError(str(error)) from error
 
 
-class Storage(NamedTuple):
-    """A flat buffer of a PyTorch file."""
-
-    kind: str
-    content: bytes
-
-    def array(self) -> np.ndarray:
-        """Returns its elements; bfloat16 as float32, whose upper half it is."""
-        if self.kind == BFLOAT16:
-            return (np.frombuffer(self.content, "<u2").astype(np.uint32) << 16).view(np.float32)
-        return np.frombuffer(self.content, TYPES[self.kind])
-
-
-def _tensor(storage: Storage, offset: int, shape: tuple[int, ...], strides: tuple[int, ...], *_: Any) -> Any:
-    """Makes a tensor for a PyTorch file, whose strides count elements."""
-    flat = storage.array()
+def _tensor(flat: np.ndarray, offset: int, shape: tuple[int, ...], strides: tuple[int, ...], *_: Any) -> Any:
+    """Makes a tensor for a PyTorch file from its storage; strides count elements."""
     last = offset + sum((size - 1) * stride for size, stride in zip(shape, strides, strict=True))
     if min((offset, *shape, *strides)) < 0 or max(last + 1, math.prod(shape)) > len(flat):
         raise ValueError(f"a tensor of shape {shape} is outside its storage")
@@ -105,9 +91,12 @@ class _Unpickler(pickle.Unpickler):
             return name
         raise pickle.UnpicklingError(f"it asks for {module}.{name}, which is no tensor")
 
-    def persistent_load(self, pid: Any) -> Storage:
+    def persistent_load(self, pid: Any) -> np.ndarray:
         _, kind, key, *_ = pid
-        return Storage(str(kind), self._archive.read(f"{self._folder}/data/{key}"))
+        content = self._archive.read(f"{self._folder}/data/{key}")
+        if kind == BFLOAT16:  # the upper half of float32
+            return (np.frombuffer(content, "<u2").astype(np.uint32) << 16).view(np.float32)
+        return np.frombuffer(content, TYPES[str(kind)])
 
 
 def _pytorch(path: Path) -> dict[str, np.ndarray]:
