@@ -284,7 +284,8 @@ class HParams:
 
     def with_model_of(self, other: HParams) -> HParams:
         """Returns a copy with those settings of another set that determine its `architecture`."""
-        names = [name for name, about in ABOUT.items() if about.model] + OF_POSITIONS.get(other.pos, [])
+        names = ["num_hidden_layers", *OF_POSITIONS.get(other.pos, [])]
+        names += [name for name, about in ABOUT.items() if about.model]
         return self.replace(**{name: getattr(other, name) for name in names})
 
     def replace(self, **changes: Any) -> HParams:

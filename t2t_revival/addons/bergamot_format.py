@@ -58,7 +58,9 @@ class Side(NamedTuple):
     @classmethod
     def of(cls, vocabulary: TextEncoder) -> Side:
         if isinstance(vocabulary, MarianVocabulary):
-            return cls(vocabulary.model, np.array(vocabulary.ids_of_model))
+            ids = {piece: token for token, piece in enumerate(vocabulary.pieces)}
+            rows = [ids.get(piece, vocabulary.unknown) for piece in vocabulary.scores]
+            return cls(vocabulary.model, np.array(rows))
         if isinstance(vocabulary, Vocabulary):
             return cls(vocabulary.content, np.arange(vocabulary.size))
         raise T2TError(

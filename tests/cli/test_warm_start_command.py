@@ -4,7 +4,9 @@ import re
 
 import pytest
 
+from t2t_revival import registry
 from t2t_revival.checkpoints.directory import list_checkpoints, load_weights
+from t2t_revival.cli import trainer
 from t2t_revival.data.vocabulary.extension import extends
 from t2t_revival.model_folder import ModelFolder, Run
 from tests.cli.conftest import failure
@@ -45,6 +47,19 @@ def test_a_model_is_adapted_with_its_own_vocabulary(general, talks, tmp_path, ca
     changed = {name for name, array in before.items() if (array != after[name]).any()}
     assert changed
     assert not any("encoder/layer" in name and "decoder/" not in name for name in changed)
+
+
+def test_without_a_set_it_is_that_model(general, talks, tmp_path):
+    """Hyperparameters of the training are those of the set; --hparams changes both."""
+    flags = ["--problem=translate_ende", talks, f"--data_dir={tmp_path / 'data'}", "--train_steps=1"]
+    warm = [f"--warm_start_from={general}", "--eval_bleu_sentences=0", "--hparams=learning_rate_constant=0.5"]
+    assert trainer.main(["t2t-trainer", *flags, *warm, f"--output_dir={tmp_path / 'out'}"]) == 0
+    adapted, before = ModelFolder(tmp_path / "out"), ModelFolder(general)
+    assert adapted.run.hparams_set == before.run.hparams_set == "tiny"
+    assert adapted.hparams.architecture() == before.hparams.architecture()
+    assert adapted.hparams.filter_size != registry.hparams("tiny").filter_size
+    assert adapted.hparams.learning_rate_constant == 0.5
+    assert adapted.hparams.batch_size == registry.hparams("tiny").batch_size
 
 
 def test_data_of_another_vocabulary_is_refused(general, talks, tmp_path, capsys):

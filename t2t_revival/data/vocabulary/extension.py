@@ -9,7 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from t2t_revival.data.vocabulary.sentencepiece import SPACE_MARK, Vocabulary, as_piece
+from t2t_revival.data.vocabulary.marian import MarianVocabulary, best_cut, pack
+from t2t_revival.data.vocabulary.sentencepiece import NORMAL, SPACE_MARK, Vocabulary, as_piece, with_pieces
 from t2t_revival.data.vocabulary.subword_format import split_runs, subtoken_lines
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary, frequent_subtokens
 from t2t_revival.data.vocabulary.text_encoder import TextEncoder
@@ -18,6 +19,7 @@ from t2t_revival.utils.files import atomic_write
 
 GROWTH = 0.25  # of the vocabulary at most, where no size is asked for
 MIN_COUNT = 10  # occurrences of a new piece
+PREFERRED = 0.01  # what the score of a new piece is above that of its parts
 ITERATIONS = 4  # of tensor2tensor's algorithm
 WORD = re.compile(f"{SPACE_MARK}?[^{SPACE_MARK}]+")
 
@@ -29,7 +31,8 @@ def extend(
 
     SentencePiece's: frequent characters that it lacks, then merges of the pieces that the lines consist of,
     the most frequent first, which come after all old merges; only letters are merged. T2T's: the frequent
-    subtokens that it lacks, by tensor2tensor's algorithm.
+    subtokens that it lacks, by tensor2tensor's algorithm. Marian's: as SentencePiece's, of the side that cuts
+    a word into fewer pieces, whose model prefers them to their parts.
 
     Args:
         vocabulary: its ids stay.
@@ -40,8 +43,8 @@ def extend(
         symbols: texts that are always one piece; those that it lacks come first.
 
     Raises:
-        T2TError: `size` is not above the vocabulary's, the text has no new piece, T2T's vocabulary would need
-            symbols, or the vocabulary is Marian's.
+        T2TError: `size` is not above the vocabulary's, the text has no new piece, or a vocabulary of T2T or
+            Marian would need symbols.
     """
     count = size - vocabulary.size if size else int(vocabulary.size * GROWTH)
     if count < 1:
@@ -56,7 +59,8 @@ def extend(
     elif isinstance(vocabulary, SubwordVocabulary):
         content = _subwords(vocabulary, lines, count)
     else:
-        raise T2TError(f"--update_vocab: {vocabulary.path}: Marian's vocabularies do not grow: leave it out")
+        assert isinstance(vocabulary, MarianVocabulary)
+        content = _marian(vocabulary, lines, count)
     with atomic_write(path) as file:
         file.write(content)
     return type(vocabulary)(path)
@@ -100,7 +104,7 @@ def _frequent_characters(words: Counter[str], known: set[str]) -> list[str]:
     return [c for c, number in counts.most_common() if number >= MIN_COUNT and c not in known]
 
 
-def _merges(words: Counter[str], vocabulary: Vocabulary, count: int) -> Iterator[str]:
+def _merges(words: Counter[str], vocabulary: Vocabulary | MarianVocabulary, count: int) -> Iterator[str]:
     """Yields merges of adjacent pieces inside words, by byte-pair encoding, the most frequent first."""
     texts, occurrences = zip(*words.items(), strict=True) if words else ((), ())
     segments = [vocabulary.split(text) for text in texts]
@@ -149,6 +153,28 @@ def _merged(segment: list[str], merge: str) -> list[str]:
         else:
             merged.append(piece)
     return merged
+
+
+def _marian(vocabulary: MarianVocabulary, lines: Iterable[str], count: int) -> bytes:
+    sides = vocabulary.sides
+    words: list[Counter[str]] = [Counter() for _ in sides]
+    for word, occurrences in Counter(
+        word for line in lines for word in WORD.findall(as_piece(f" {line}"))
+    ).items():
+        lengths = [len(side.split(word)) for side in sides]
+        words[lengths.index(min(lengths))][word] = occurrences
+    table, models = dict(vocabulary.marian_ids), []
+    for side, own in zip(sides, words, strict=True):
+        scores, room = dict(side.scores), count // len(sides)
+        characters = _frequent_characters(own, {*scores})[:room]
+        for piece in [*characters, *_merges(own, side, room - len(characters))]:
+            scores[piece] = best_cut(piece, scores)[0] + PREFERRED
+            table.setdefault(piece, len(table))
+        new = [*scores.items()][len(side.scores) :]
+        models.append(with_pieces(side.model, len(scores), [(piece, score, NORMAL) for piece, score in new]))
+    if len(table) == len(vocabulary.marian_ids):
+        raise _nothing_new(vocabulary)
+    return pack(table, models[0], models[-1])
 
 
 def _subwords(vocabulary: SubwordVocabulary, lines: Iterable[str], count: int) -> bytes:

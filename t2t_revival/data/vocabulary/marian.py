@@ -99,27 +99,49 @@ class MarianVocabulary(TextEncoder):
         return str(self._processor.decode(pieces)).replace(SPACE_MARK, " ").strip()
 
     def parts(self, piece: str) -> list[int]:
-        return [self._ids.get(part, self.unknown) for part in self._processor.encode(piece, out_type=str)]
+        return [self._ids.get(part, self.unknown) for part in best_cut(piece, self.scores)[1]]
 
-    def splits(self) -> Splits:
-        ranks = {
-            self._processor.id_to_piece(number): -self._processor.get_score(number)
-            for number in range(self._processor.get_piece_size())
-        }
-        known = [piece if piece in ranks and not TAG.fullmatch(piece) else "" for piece in self.pieces]
-        return merge_splits(known, [ranks.get(piece, 0.0) for piece in self.pieces])
+    def split(self, text: str) -> list[str]:
+        """Splits a word, which begins with a space as pieces have it, into pieces."""
+        return list(self._processor.encode(text, out_type=str))
 
     @cached_property
-    def ids_of_model(self) -> list[int]:
-        """The id of each piece of the side's SentencePiece model, in the order of its own ids."""
-        pieces = map(self._processor.id_to_piece, range(self._processor.get_piece_size()))
-        return [self._ids.get(piece, self.unknown) for piece in pieces]
+    def scores(self) -> dict[str, float]:
+        """The score of each piece of the side's SentencePiece model, in the order of its own ids."""
+        numbers = range(self._processor.get_piece_size())
+        return {self._processor.id_to_piece(number): self._processor.get_score(number) for number in numbers}
+
+    def splits(self) -> Splits:
+        known = [piece if piece in self.scores and not TAG.fullmatch(piece) else "" for piece in self.pieces]
+        return merge_splits(known, [-self.scores.get(piece, 0.0) for piece in self.pieces])
+
+    @property
+    def sides(self) -> list[MarianVocabulary]:
+        """That of sources, and that of targets if its SentencePiece model is another one."""
+        source = MarianVocabulary(self.path, self.content)
+        return [source] if source.model == source.of_targets.model else [source, source.of_targets]
 
     @cached_property
     def graph(self) -> MarianGraph:
         from t2t_revival.data.vocabulary.graphs import MarianGraph
 
         return MarianGraph(self.model, self._ids, self.unknown, TAG.pattern, SPACE_MARK)
+
+
+def best_cut(text: str, scores: Mapping[str, float]) -> tuple[float, list[str]]:
+    """Returns the best sum of scores of pieces that make a text, and the pieces; each character is one."""
+    lowest = min(scores.values())
+    best: list[tuple[float, list[str]]] = [(0.0, [])]
+    for end in range(1, len(text) + 1):
+        cuts = ((start, text[start:end]) for start in range(end))
+        known = [(start, piece) for start, piece in cuts if piece in scores or len(piece) == 1]
+        best.append(
+            max(
+                (best[start][0] + scores.get(piece, lowest), [*best[start][1], piece])
+                for start, piece in known
+            )
+        )
+    return best[-1]
 
 
 def in_order(table: Mapping[str, int]) -> list[str]:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 UNK = 2
 FIRST_BYTE = "<0x00>"
+NORMAL, SYMBOL = 1, 4  # kinds of pieces
 LEAST_SIZE = 260  # PAD, EOS, UNK, 256 bytes, and a character
 ERRORS_ONLY = 2  # SentencePiece's log level
 CHARACTER_COVERAGE = 0.9999  # share of the text's characters that get their own piece
@@ -118,17 +119,11 @@ class Vocabulary(TextEncoder):
         """Returns the file's content with further symbols, which are never cut, and then further pieces.
 
         The pieces are merged after all others, in their order; both are written as in pieces.
-
-        In the format of protocol buffers, what follows a message is part of it: items of a repeated field
-        (`ModelProto.pieces`), and a later value of another one (`trainer_spec.vocab_size`).
         """
         last = min(self._processor.get_score(piece) for piece in range(self.size))
-        added = [field(1, field(1, symbol.encode()) + b"\x15\0\0\0\0\x18\x04") for symbol in symbols]
-        added += [
-            field(1, field(1, piece.encode()) + b"\x15" + struct.pack("<f", last - number))
-            for number, piece in enumerate(pieces, start=1)
-        ]
-        return self.content + b"".join(added) + field(2, b"\x20" + varint(self.size + len(added)))
+        added = [(symbol, 0.0, SYMBOL) for symbol in symbols]
+        added += [(piece, last - number, NORMAL) for number, piece in enumerate(pieces, start=1)]
+        return with_pieces(self.content, self.size + len(added), added)
 
     def split(self, piece: str) -> list[str]:
         """Splits a text that is written as in pieces into pieces."""
@@ -196,6 +191,19 @@ class Vocabulary(TextEncoder):
         with atomic_write(Path(path)) as file:
             file.write(model.getvalue())
         return cls(path)
+
+
+def with_pieces(model: bytes, size: int, added: Iterable[tuple[str, float, int]]) -> bytes:
+    """Returns a model of `size` pieces, the last of which are added: text, score, and kind of each.
+
+    In the format of protocol buffers, what follows a message is part of it: items of a repeated field
+    (`ModelProto.pieces`), and a later value of another one (`trainer_spec.vocab_size`).
+    """
+    pieces = (
+        field(1, field(1, text.encode()) + b"\x15" + struct.pack("<f", score) + b"\x18" + varint(kind))
+        for text, score, kind in added
+    )
+    return model + b"".join(pieces) + field(2, b"\x20" + varint(size))
 
 
 def _escape(text: str) -> str:

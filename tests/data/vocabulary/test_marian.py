@@ -1,6 +1,7 @@
 """`MarianVocabulary`: the same ids in Python and in the graph; tags; two sides of one table."""
 
 import pickle
+import re
 
 import pytest
 import tensorflow as tf
@@ -9,8 +10,16 @@ from hypothesis import strategies as st
 
 from t2t_revival import T2TError
 from t2t_revival.data.vocabulary import Vocabularies, open_vocabulary
-from t2t_revival.data.vocabulary.marian import in_order
-from tests.support.marian_models import LINES, PIECES, ZIELE, vocabulary_content
+from t2t_revival.data.vocabulary.extension import extend, extends
+from t2t_revival.data.vocabulary.marian import MarianVocabulary, in_order, pack
+from tests.support.marian_models import (
+    LINES,
+    PIECES,
+    ZIELE,
+    sentencepiece_model,
+    table,
+    vocabulary_content,
+)
 
 CONTENT = vocabulary_content()
 
@@ -90,3 +99,30 @@ def test_merges_can_be_undone(sides):
         joined = "".join(side.pieces[part] for part in splits.parts[piece] if part < side.size)
         assert side.pieces[piece].startswith(joined[:1])
         assert side.parts(side.pieces[piece]) == [piece]
+
+
+@pytest.mark.parametrize("kind", ["unigram", "bpe"])
+def test_it_grows(kind, tmp_path):
+    """Old ids stay, new words are pieces of the side whose words they are, and other texts come back."""
+    source, target = (sentencepiece_model(lines, kind, 80) for lines in (LINES * 2, ZIELE * 2))
+    path = tmp_path / "vocab.x.marian"
+    path.write_bytes(pack(table(source, target, size=200), source, target))
+    old = MarianVocabulary(path)
+    domain = "the brown barn of the bread", "der graue Garten des Hauses"
+    new = extend(old, [*domain] * 12, tmp_path / "vocab.y.marian", old.size + 40)
+    assert old.size < new.size <= old.size + 40
+    assert extends(new, old)
+    sides = (old, new, LINES), (old.of_targets, new.of_targets, ZIELE)
+    for line, (before, after, lines) in zip(domain, sides, strict=True):
+        ids = after.encode(line)
+        assert len(ids) < 0.6 * len(before.encode(line))
+        assert max(ids) >= old.size
+        assert after.decode(ids) == line
+        assert after.graph.encode(tf.constant([line])).to_list() == [ids]
+        for piece in (after.pieces[token] for token in ids if token >= old.size):
+            known = "".join(old.pieces[part] for part in before.parts(piece))
+            assert re.fullmatch(known.replace("<unk>", "."), piece)
+        for other in lines:
+            assert after.decode(after.encode(other)) == other
+    with pytest.raises(T2TError, match="occurs 10 times: leave it out"):
+        extend(old, [*domain], tmp_path / "vocab.z.marian")
