@@ -132,8 +132,8 @@ def write_bergamot(translator: Translator, folder: Path, shortlist: Translations
         (folder / name).write_bytes(content)
 
 
-def _yaml(values: Mapping[str, Any]) -> bytes:
-    return "".join(f"{name}: {json.dumps(value)}\n" for name, value in values.items()).encode()
+def _yaml(settings: Mapping[str, Any]) -> bytes:
+    return "".join(f"{name}: {json.dumps(value)}\n" for name, value in settings.items()).encode()
 
 
 def _model(translator: Translator, source: Side, target: Side) -> bytes:
@@ -221,12 +221,7 @@ def _shortlist(translations: Translations, source: Side, target: Side) -> bytes:
         *offsets,
         *lists,
     )
-    return struct.pack("<QQ", SHORTLIST_MAGIC, _hash(content)) + content
-
-
-def _hash(content: bytes) -> int:
-    """Returns the checksum of shortlists: Boost's hash_combine of their whole words."""
-    seed = 0
+    checksum = 0  # Boost's hash_combine of whole words
     for (word,) in struct.iter_unpack("<Q", content[: len(content) // 8 * 8]):
-        seed ^= (word + 0x9E3779B9 + (seed << 6) + (seed >> 2)) % 2**64
-    return seed
+        checksum ^= (word + 0x9E3779B9 + (checksum << 6) + (checksum >> 2)) % 2**64
+    return struct.pack("<QQ", SHORTLIST_MAGIC, checksum) + content

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
     from t2t_revival.data.vocabulary import Vocabularies
     from t2t_revival.decoding.translator import Translator
-    from t2t_revival.hparams import HParams
     from t2t_revival.model import Transformer
 
 SETTINGS = {  # of all models in this format
@@ -120,8 +119,16 @@ def write_transformers(translator: Translator, folder: Path, about: str) -> None
     files = {
         CONFIG: {
             **SETTINGS,
-            **_sizes(hparams),
             **special,
+            "d_model": hparams.hidden_size,
+            "activation_function": hparams.ffn_activation,
+            "dropout": hparams.layer_prepostprocess_dropout,
+            "attention_dropout": hparams.attention_dropout,
+            "activation_dropout": hparams.relu_dropout,
+            "encoder_layers": hparams.encoder_layers,
+            "decoder_layers": hparams.decoder_layers,
+            **dict.fromkeys(["encoder_attention_heads", "decoder_attention_heads"], hparams.num_heads),
+            **dict.fromkeys(["encoder_ffn_dim", "decoder_ffn_dim"], hparams.filter_size),
             "vocab_size": len(tokens.ids),
             "max_position_embeddings": length,
         },
@@ -180,20 +187,6 @@ class _Tokens(NamedTuple):
             ids = {piece: token for token, piece in enumerate(inputs.pieces)}
             return cls(inputs.pieces, ids, inputs.content, inputs.content)
         raise T2TError(f"transformers' format has SentencePiece vocabularies; {inputs.path} is T2T's")
-
-
-def _sizes(hparams: HParams) -> dict[str, Any]:
-    sizes: dict[str, Any] = {
-        "d_model": hparams.hidden_size,
-        "activation_function": hparams.ffn_activation,
-        "dropout": hparams.layer_prepostprocess_dropout,
-        "attention_dropout": hparams.attention_dropout,
-        "activation_dropout": hparams.relu_dropout,
-    }
-    for stack, layers in (("encoder", hparams.encoder_layers), ("decoder", hparams.decoder_layers)):
-        sizes |= {f"{stack}_layers": layers, f"{stack}_attention_heads": hparams.num_heads}
-        sizes[f"{stack}_ffn_dim"] = hparams.filter_size
-    return sizes
 
 
 def _weights(model: Transformer, tokens: _Tokens, length: int) -> dict[str, np.ndarray]:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain, islice, repeat
-from typing import TypeVar
+from typing import Any, TypeVar
 
 MIN_TOKENS = 16  # tokens that a sentence counts at least, so that no batch has thousands of short ones
 MIN_BATCH_SIZE = 256  # input tokens; batches are not made smaller than this to keep all threads busy
@@ -26,6 +26,7 @@ class DecodingProgress:
     share: float  # of the input tokens that are done, without those of an earlier call
 
 
+MapBatches = Callable[..., Iterator[tuple[range, list[Any]]]]  # `map_batches`, or with some arguments set
 OnProgress = Callable[[DecodingProgress], None]
 
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from t2t_revival.data.vocabulary.text_encoder import symbol
 from t2t_revival.decoding.addons import Attempt, ConstrainedSearch, Constraints, Found, addon
-from t2t_revival.decoding.batching import OnProgress, Result
+from t2t_revival.decoding.batching import MapBatches
 from t2t_revival.decoding.detailer import Detailer, Hypothesis
 from t2t_revival.decoding.details import Details
 from t2t_revival.decoding.engine import ALL, Draws, Engine, Inputs, SearchSettings
@@ -19,8 +20,6 @@ from t2t_revival.decoding.preprocessor import OnTruncation, Preprocessor, Trunca
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary.text_encoder import TextEncoder
-
-MapBatches = Callable[..., Iterator[tuple[range, list[Any]]]]
 
 
 class Decoded(NamedTuple):
@@ -88,22 +87,13 @@ class LocalSearch:
             on_truncation(truncation)
 
         self._ids = preprocessor.sources(request.texts, note)
+        lengths, size = [*map(len, self._ids)], request.options.tokens_at_once
+        self.windows: MapBatches = partial(model.map_batches, lengths=lengths, batch_size=size)
         self._prefixes = preprocessor.prefixes(request.prefixes)
         self._constrained: ConstrainedSearch | None = None
         if request.constraints:
             search = addon("constrained_search")
             self._constrained = search(request, self._ids, model.engine.spelling, self._find_bound)
-
-    def windows(
-        self,
-        decode: Callable[[list[int]], list[Result]],
-        on_progress: OnProgress,
-        ends: Container[int],
-        skip: int,
-    ) -> Iterator[tuple[range, list[Result]]]:
-        """Calls a function with batches of inputs of similar length."""
-        batch_size = self._request.options.tokens_at_once
-        return self._model.map_batches(decode, [*map(len, self._ids)], batch_size, on_progress, ends, skip)
 
     def find(self, indices: Sequence[int]) -> Candidates:
         """Decodes inputs; if some have constraints, the others are decoded with them all, and without any."""

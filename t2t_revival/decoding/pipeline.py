@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from abc import ABC, abstractmethod
 from bisect import bisect_right
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain
 from numbers import Integral
@@ -15,7 +15,7 @@ from t2t_revival.data.vocabulary.sentencepiece import EOS, until_eos
 from t2t_revival.data.word_alignment import Link
 from t2t_revival.decoding import capabilities
 from t2t_revival.decoding.addons import Constraints, Found, MarkedLines, Outputs, TermCheck, addon
-from t2t_revival.decoding.batching import DecodingProgress, OnProgress, Result
+from t2t_revival.decoding.batching import DecodingProgress, MapBatches, OnProgress
 from t2t_revival.decoding.capabilities import Place
 from t2t_revival.decoding.details import Details
 from t2t_revival.decoding.notes import unchecked
@@ -62,16 +62,13 @@ class Request:
 
 
 class Search(Protocol):
-    """The decoding of a request."""
+    """The decoding of a request.
 
-    def windows(
-        self,
-        decode: Callable[[list[int]], list[Result]],
-        on_progress: OnProgress,
-        ends: Container[int],
-        skip: int,
-    ) -> Iterator[tuple[range, list[Result]]]:
-        """Calls a function with batches of inputs, by index; see `batching.map_batches`."""
+    Attributes:
+        windows: `batching.map_batches` with the inputs, called with the other arguments.
+    """
+
+    windows: MapBatches
 
     def find(self, indices: Sequence[int]) -> Candidates:
         """Decodes inputs that are not blank."""
@@ -257,7 +254,9 @@ class LineTranslator(ABC):
         if any(one.terms for one in bound.values()) and not self.why_unchecked:
             check = addon("check_terms").of(bound, lines, texts, options.tag)
         decode = LineDecoder(self.open(request, note_cut), request, self.problem, check)
-        windows = decode.search.windows(decode, show, set(ends), ends[skip - 1] if skip else 0)
+        windows = decode.search.windows(
+            decode, on_progress=show, ends=set(ends), skip=ends[skip - 1] if skip else 0
+        )
         return self._lines_of(windows, skip, ends, paragraphs, marked)
 
     def _lines_of(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -29,7 +29,6 @@ FILE_NAME = "layer_costs.csv"
 HEAD = 64  # channels of a head, as in the paper's base and big models
 KERNEL = 3  # k, positions of a convolution's kernel
 WINDOW = 64  # r, positions of a neighbourhood
-PATH_LENGTHS = (8, 32, 128)  # values of n for path lengths
 ROUNDS = 15  # every layer type has one turn in each
 TURN = 0.1  # seconds, in which a layer is called repeatedly, at least once
 
@@ -51,7 +50,6 @@ class LayerType:
     sequential: str
     path: str
     make: Callable[[int], Layer]  # from d channels
-    make_dilated: Callable[[int, int], Layer] | None = None  # from d, and the layer's index in the stack
 
 
 class Unprojected(MultiHeadAttention):
@@ -70,15 +68,10 @@ def _attention(attention_type: Callable[..., MultiHeadAttention], channels: int)
     return _built(attention_type(sizes), channels)
 
 
-def _recurrent(channels: int) -> Layer:
-    return _built(keras.layers.LSTM(channels, return_sequences=True, use_cudnn=False), channels)
-
-
-def _causal(layer_type: Any, channels: int, number: int = 0) -> Layer:
-    """Makes a convolution over a position and k - 1 earlier ones, k^number apart."""
-    dilation = KERNEL**number
-    layer = _built(layer_type(channels, KERNEL, dilation_rate=dilation), channels)
-    return lambda x: layer(ops.pad(x, [[0, 0], [(KERNEL - 1) * dilation, 0], [0, 0]]))
+def _causal(layer_type: Any, channels: int) -> Layer:
+    """Makes a convolution over a position and k - 1 earlier ones."""
+    layer = _built(layer_type(channels, KERNEL), channels)
+    return lambda x: layer(ops.pad(x, [[0, 0], [KERNEL - 1, 0], [0, 0]]))
 
 
 def _built(layer: Any, channels: int) -> Layer:
@@ -94,11 +87,15 @@ _separable = partial(_causal, keras.layers.SeparableConv1D)
 LAYER_TYPES = (
     LayerType("self-attention", "O(n²·d)", "O(1)", "O(1)", partial(_attention, MultiHeadAttention)),
     LayerType("self-attention, unprojected", "O(n²·d)", "O(1)", "O(1)", partial(_attention, Unprojected)),
-    LayerType("recurrent (LSTM)", "O(n·d²)", "O(n)", "O(n)", _recurrent),
-    LayerType(f"convolutional (k = {KERNEL})", "O(k·n·d²)", "O(1)", STACKED, _convolution, _convolution),
     LayerType(
-        f"separable convolutional (k = {KERNEL})", "O(k·n·d + n·d²)", "O(1)", STACKED, _separable, _separable
+        "recurrent (LSTM)",
+        "O(n·d²)",
+        "O(n)",
+        "O(n)",
+        lambda d: _built(keras.layers.LSTM(d, return_sequences=True, use_cudnn=False), d),
     ),
+    LayerType(f"convolutional (k = {KERNEL})", "O(k·n·d²)", "O(1)", STACKED, _convolution),
+    LayerType(f"separable convolutional (k = {KERNEL})", "O(k·n·d + n·d²)", "O(1)", STACKED, _separable),
     LayerType(RESTRICTED, "O(r·n·d)", "O(1)", "O(n/r)", partial(_attention, RestrictedSelfAttention)),
     LayerType(
         f"{RESTRICTED}, unprojected", "O(r·n·d)", "O(1)", "O(n/r)", partial(_attention, UnprojectedRestricted)
@@ -147,7 +144,6 @@ def make_table(
             timings |= _measure(size)
         folder.mkdir(parents=True, exist_ok=True)
         CsvTable(folder / FILE_NAME).write(map(dataclasses.asdict, timings.values()))
-    on_message("computing path lengths")
     rows: list[list[Cell]] = []
     for layer_type in LAYER_TYPES:
         lengths, channels = (
@@ -167,7 +163,6 @@ def make_table(
                 layer_type.sequential,
                 last.sequential,
                 layer_type.path,
-                _paths(layer_type),
             ]
         )
     columns = (
@@ -182,7 +177,6 @@ def make_table(
         "sequential operations (paper)",
         f"counted at n = {last.length:,}",
         "longest path (paper)",
-        f"computed at n = {', '.join(map(str, PATH_LENGTHS))}",
     )
     remarks = [
         f"- Measured on {device_name()}: one sequence, float32, forward only; medians of {ROUNDS} rounds in "
@@ -250,59 +244,6 @@ def _short(number: float) -> str:
     return f"{float(f'{number:.3g}'):,g}"
 
 
-def _paths(layer_type: LayerType) -> str:
-    paths = ", ".join(str(path_length(layer_type, length)) for length in PATH_LENGTHS)
-    if layer_type.make_dilated is None:
-        return paths
-    dilated = (str(path_length(layer_type, length, dilated=True)) for length in PATH_LENGTHS)
-    return f"{paths}; dilated: {', '.join(dilated)}"
-
-
 def traced(layer: Layer, length: int, channels: int) -> Any:
     """Returns a layer's graph, a concrete function of float32 [1, length, channels]."""
     return tf.function(layer).get_concrete_function(tf.TensorSpec((1, length, channels)))
-
-
-def path_length(layer_type: LayerType, length: int, dilated: bool = False) -> int:
-    """Returns the sequential operations between the first of `length` inputs and the last output.
-
-    That is the number of layers until the last output depends on the first input, times the sequential
-    operations of a layer. `dilated` stacks dilated convolutions, whose positions are k^i apart in layer i.
-    """
-    layer = layer_type.make(HEAD)
-    if dilated and layer_type.make_dilated:
-        make = layer_type.make_dilated
-        return layers_to_reach(influence(make(HEAD, number), length) for number in itertools.count())
-    sequential = count(traced(layer, length, HEAD)).sequential
-    return layers_to_reach(itertools.repeat(influence(layer, length))) * sequential
-
-
-def layers_to_reach(influences: Iterable[np.ndarray]) -> int:
-    """Returns the number of stacked layers until the last output depends on the first input.
-
-    `influences` has a bool [output, input] for each layer. If the output never depends on the input, a
-    ValueError is raised.
-    """
-    reached: np.ndarray | None = None  # positions that depend on the first input, bool [length]
-    for number, influence_of_layer in enumerate(influences, 1):
-        before = np.arange(len(influence_of_layer)) == 0 if reached is None else reached
-        reached = np.asarray((influence_of_layer & before).any(axis=1))
-        if reached[-1]:
-            return number
-        if not (reached & ~before).any():
-            break
-    raise ValueError("the last output never depends on the first input")
-
-
-def influence(layer: Layer, length: int) -> np.ndarray:
-    """Returns the dependencies of outputs on inputs, bool [output, input]: non-zero derivatives.
-
-    The layer maps [batch, length, `HEAD`] to the same shape.
-    """
-    sequence = tf.random.stateless_normal((1, length, HEAD), seed=(1, 2))
-    x = tf.repeat(sequence, length, axis=0)  # copy i is for output i
-    with tf.GradientTape() as tape:
-        tape.watch(x)
-        outputs = tf.gather(layer(x), tf.range(length), axis=1, batch_dims=1)  # [length, HEAD]
-    gradient = tape.gradient(outputs, x)  # [output, input, HEAD]
-    return np.abs(gradient.numpy()).max(axis=2) > 0

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from t2t_revival.data.vocabulary.text_encoder import symbol
 from t2t_revival.data.word_alignment import Link
 from t2t_revival.decoding import capabilities
 from t2t_revival.decoding.addons import Attempt, ConstrainedSearch, Constraints, Found, addon
-from t2t_revival.decoding.batching import MIN_TOKENS, OnProgress, Result, map_batches
+from t2t_revival.decoding.batching import MIN_TOKENS, MapBatches, map_batches
 from t2t_revival.decoding.details import Details
 from t2t_revival.decoding.notes import OF_EXPORT
 from t2t_revival.decoding.options import MAX_CANDIDATES, DecodeHParams
@@ -162,6 +162,8 @@ class ServedSearch:
         self._n = request.options.candidates_of(n)  # of a request with settings
         self._ids: list[list[int]] = []
         self._cut: set[int] = set()
+        lengths, size = [MIN_TOKENS] * len(request.texts), MIN_TOKENS * translator.batch_size
+        self.windows: MapBatches = partial(map_batches, lengths=lengths, batch_size=size, sizes=(1,))
         self._constrained: ConstrainedSearch | None = None
         if request.constraints:
             request, search = self._encode(translator.description), addon("constrained_search")
@@ -181,20 +183,6 @@ class ServedSearch:
         if index not in self._cut:
             self._cut.add(index)
             self._on_truncation(truncation)
-
-    def windows(
-        self,
-        decode: Callable[[list[int]], list[Result]],
-        on_progress: OnProgress,
-        ends: Container[int],
-        skip: int,
-    ) -> Iterator[tuple[range, list[Result]]]:
-        """Calls a function with the inputs of each request, in their order."""
-        lengths = [MIN_TOKENS] * len(self._request.texts)
-        batch_size = MIN_TOKENS * self._translator.batch_size
-        return map_batches(
-            decode, lengths, batch_size, on_progress=on_progress, ends=ends, skip=skip, sizes=(1,)
-        )
 
     def find(self, indices: Sequence[int]) -> Candidates:
         """Decodes inputs by one request, and more for those with constraints."""

@@ -98,7 +98,8 @@ class MarianModel:
             T2TError: a file is missing or corrupt, or the model is of another kind; names the first fault.
         """
         folder = path if path.is_dir() else path.parent
-        search = _search_settings(folder)
+        settings = sorted(folder.glob("*decoder.yml"))
+        search = _yaml(settings[0].read_bytes(), str(settings[0])) if settings else {}
         file = _model_file(folder, search) if path.is_dir() else path
         arrays = tensors.read(file)
         if CONFIG not in arrays:
@@ -185,11 +186,6 @@ def _model_file(folder: Path, search: Mapping[str, Any]) -> Path:
     if len(files) != 1:
         raise T2TError(f"{folder}: {len(files)} models: give one of them: --checkpoint=FILE.npz")
     return files[0]
-
-
-def _search_settings(folder: Path) -> Mapping[str, Any]:
-    files = sorted(folder.glob("*decoder.yml"))
-    return _yaml(files[0].read_bytes(), str(files[0])) if files else {}
 
 
 def _vocabularies(
