@@ -20,12 +20,12 @@ from tests.test_import_direction import upward_imports
 
 LONGEST = "lines of the longest file"
 LIMITS = {
-    "lines of the package": 45_130,
-    "lines of the core": 32_657,  # all but addons/ and reproduction/
-    "lines of code": 25_461,  # no docstring, blank, comment, import
-    "lines of tests": 39_096,
+    "lines of the package": 45_387,
+    "lines of the core": 32_766,  # all but addons/ and reproduction/
+    "lines of code": 25_624,  # no docstring, blank, comment, import
+    "lines of tests": 39_405,
     LONGEST: 500,
-    "files": 287,
+    "files": 288,
     "private functions called once": 464,
     "parameters called values": 0,
     "circles of imports": 0,  # imports in functions and for type checkers count too

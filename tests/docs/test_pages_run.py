@@ -1,9 +1,13 @@
 """Pages whose code and commands run as they stand, in their order, at a small scale."""
 
+import functools
+import glob
+import http.server
 import re
 import shlex
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import keras
@@ -11,6 +15,7 @@ import numpy as np
 import pytest
 
 from t2t_revival import registry
+from tests.support import bergamot
 from tests.support.command_lines import last_of_each
 from tests.support.commands import run
 from tests.support.line_corpus import write_corpus
@@ -35,7 +40,9 @@ def blocks(page: str, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", (DOCS / page).read_text(encoding="utf-8"), re.DOTALL)
 
 
-def run_commands(page: str, fewer: dict[str, list[str]]) -> list[subprocess.CompletedProcess]:
+def run_commands(
+    page: str, fewer: dict[str, list[str]], small: str = SMALL
+) -> list[subprocess.CompletedProcess]:
     """Runs the commands of a page; those that train have a smaller model and fewer updates."""
     lines = "".join(blocks(page, "sh")).replace("\\\n", " ").splitlines()
     done = []
@@ -43,8 +50,9 @@ def run_commands(page: str, fewer: dict[str, list[str]]) -> list[subprocess.Comp
         if not command.startswith("t2t-"):
             continue
         if command == "t2t-trainer":
-            hparams = [SMALL, *(flag.partition("=")[2] for flag in flags if flag.startswith("--hparams="))]
+            hparams = [small, *(flag.partition("=")[2] for flag in flags if flag.startswith("--hparams="))]
             flags.append(f"--hparams={','.join(hparams)}")
+        flags = [word for flag in flags for word in glob.glob(flag) or [flag]]
         done.append(run(command, *last_of_each([*flags, *fewer.get(command, ())])))
     return done
 
@@ -139,3 +147,36 @@ def test_your_domain_from_a_general_model():
     assert "bleu/general" in progress
     assert len(Path("both.de").read_text().splitlines()) == 80
     assert list(Path("both/export").glob("[0-9]*/saved_model.pb"))
+
+
+@pytest.mark.nightly
+def test_from_opus_mt_to_a_browser(tmp_path, chromium):
+    """The page that is exported translates by itself: what it shows is what the engine makes under node."""
+    (script,) = blocks("your_domain.md", "python")
+    subprocess.run([sys.executable, "-"], input=script, text=True, check=True)
+    sizes = "hidden_size=64,filter_size=64,num_heads=2"
+    few = {
+        "t2t-trainer": ["--train_steps=80", "--local_eval_frequency=80"],  # so that outputs are not empty
+        "t2t-distill": [
+            "--train_steps=2",
+            "--local_eval_frequency=2",
+            f"--hparams={sizes},num_encoder_layers=1",
+        ],
+    }
+    done = run_commands("browser.md", few, small="num_hidden_layers=1,batch_size=256")
+    assert re.search(r"starting with the weights of .*opus.* \d+ new pieces", done[5].stderr)
+    (folder,) = Path("student/bergamot").iterdir()
+    engine = bergamot.library(folder)
+    line = "Please deliver two pretzels on Friday."
+    handler = functools.partial(http.server.SimpleHTTPRequestHandler, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        page = chromium.new_page()
+        page.goto(f"http://127.0.0.1:{server.server_port}")
+        page.wait_for_function("document.getElementById('state').textContent.startsWith('en to de')")
+        page.context.set_offline(True)
+        page.fill("#source", line)
+        page.wait_for_function("document.getElementById('target').value")
+        shown = page.eval_on_selector("#target", "element => element.value")
+        server.shutdown()
+    assert bergamot.translate(engine, folder, [line]) == [shown]
