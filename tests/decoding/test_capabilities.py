@@ -30,7 +30,7 @@ from t2t_revival.hparams import hparams
 from t2t_revival.serving.module import ServingModule
 from tests.support.searches import ensemble, jax_engine
 
-TINY = HParams(num_hidden_layers=1, hidden_size=8, filter_size=8, num_heads=2)
+TINY = HParams(num_hidden_layers=1, hidden_size=8, filter_size=8, num_heads=2, pos="timing")
 SETTINGS: dict[str, Any] = {  # each with a value that is not its default
     **{"beam_size": 5, "alpha": 1.0, "extra_length": 9, "batch_size": 64, "return_beams": True},
     **{"write_beam_scores": True, "constrained": True, "tokenized": True, "sampling_method": "random"},

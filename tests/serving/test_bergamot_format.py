@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 import sentencepiece
 
-from t2t_revival import HParams, T2TError, Transformer, Translator, registry
+from t2t_revival import DecodeHParams, HParams, T2TError, Transformer, Translator, registry
 from t2t_revival.addons.bergamot_format import write_bergamot
 from t2t_revival.addons.imports.marian import import_model
 from t2t_revival.addons.shortlist import Translations
 from t2t_revival.data.vocabulary.marian import MarianVocabulary
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
-from t2t_revival.decoding.options import DecodeHParams
 from tests.support import bergamot
 from tests.support.marian_models import LINES, vocabulary_content
 

@@ -117,7 +117,7 @@ class MarianVocabulary(TextEncoder):
 
     @property
     def sides(self) -> list[MarianVocabulary]:
-        """That of sources, and that of targets if its SentencePiece model is another one."""
+        """One side, or both if their SentencePiece models are not the same."""
         source = MarianVocabulary(self.path, self.content)
         return [source] if source.model == source.of_targets.model else [source, source.of_targets]
 
