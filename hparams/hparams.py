@@ -283,8 +283,13 @@ class HParams:
         return {name: getattr(self, name) for name in names}
 
     def with_model_of(self, other: HParams) -> HParams:
-        """Returns a copy with those settings of another set that determine its `architecture`."""
-        names = ["num_hidden_layers", *OF_POSITIONS.get(other.pos, [])]
+        """Returns a copy with those settings of another set that determine its model.
+
+        Raises:
+            T2TError: as `replace`.
+        """
+        names = ["num_hidden_layers", "layer_postprocess_sequence", "norm_epsilon"]
+        names += OF_POSITIONS.get(other.pos, [])
         names += [name for name, about in ABOUT.items() if about.model]
         return self.replace(**{name: getattr(other, name) for name in names})
 

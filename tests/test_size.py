@@ -20,10 +20,10 @@ from tests.test_import_direction import upward_imports
 
 LONGEST = "lines of the longest file"
 LIMITS = {
-    "lines of the package": 45_387,
-    "lines of the core": 32_766,  # all but addons/ and reproduction/
-    "lines of code": 25_624,  # no docstring, blank, comment, import
-    "lines of tests": 39_405,
+    "lines of the package": 45_392,
+    "lines of the core": 32_787,  # all but addons/ and reproduction/
+    "lines of code": 25_626,  # no docstring, blank, comment, import
+    "lines of tests": 39_439,
     LONGEST: 500,
     "files": 288,
     "private functions called once": 464,

@@ -1,4 +1,4 @@
-"""Trained models as bergamot-translator runs them: in browsers, by WebAssembly, as Firefox, and natively."""
+"""Trained models as bergamot-translator runs them: in browsers by WebAssembly, in Firefox, and natively."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ ALIGNMENT = 256  # bytes, of the data of each array
 FLOAT32, INT8, INT8_MATRIX = 0x0404, 0x0101, 0x4101  # types of arrays
 VERSION = 1
 ROWS, COLUMNS = 64, 8  # sizes of matrices are their multiples
+LETTERS = 2  # of a language
 SHORTLIST_MAGIC = 0xF11A48D5013417F5
 NATIVE = {  # settings of the native engine; the package for browsers has its own
     "gemm-precision": "int8shiftAll",
@@ -44,8 +45,6 @@ NATIVE = {  # settings of the native engine; the package for browsers has its ow
     "max-length-factor": 2.0,
     "mini-batch-words": 1024,
     "workspace": 128,
-    "word-penalty": 0,
-    "cpu-threads": 0,
 }
 
 
@@ -57,6 +56,7 @@ class Side(NamedTuple):
 
     @classmethod
     def of(cls, vocabulary: TextEncoder) -> Side:
+        """Returns a side of a model; raises T2TError if the vocabulary is T2T's."""
         if isinstance(vocabulary, MarianVocabulary):
             ids = {piece: token for token, piece in enumerate(vocabulary.pieces)}
             rows = [ids.get(piece, vocabulary.unknown) for piece in vocabulary.scores]
@@ -86,7 +86,7 @@ def write_bergamot(translator: Translator, folder: Path, shortlist: Translations
 
     Raises:
         T2TError: as `check` and `check_held`; sizes are no multiples of 64, the vocabulary is T2T's, or the
-            problem has no languages.
+            problem is not known or has languages of other than two letters.
     """
     hparams, options = translator.model.hparams, translator.options
     check(options.asked(), BERGAMOT_FORMAT)
@@ -94,12 +94,17 @@ def write_bergamot(translator: Translator, folder: Path, shortlist: Translations
     for name in ("hidden_size", "filter_size"):
         if (size := getattr(hparams, name)) % ROWS:
             raise T2TError(f"{BERGAMOT_FORMAT.name} needs multiples of {ROWS}; this model has {name}={size}")
-    if translator.problem is None:
+    problem = translator.problem
+    if problem is None:
         raise T2TError(f"{BERGAMOT_FORMAT.name} has the model's languages: give --t2t_usr_dir of its problem")
+    languages = problem.source_lang, problem.target_lang
+    if any(len(language) != LETTERS for language in languages):
+        raise T2TError(f"{BERGAMOT_FORMAT.name} has languages of two letters, not {' and '.join(languages)}")
     source, target = map(Side.of, translator.vocabularies)
-    pair = f"{translator.problem.source_lang}{translator.problem.target_lang}"
-    files = {"model": (f"model.{pair}.intgemm8.bin", _model(translator, source, target))}
-    sides = {"vocab": source} if source.model == target.model else {"srcvocab": source, "trgvocab": target}
+    pair = "".join(languages)
+    shared = source.model == target.model and not translator.vocabularies.separate
+    files = {"model": (f"model.{pair}.intgemm8.bin", _model(translator, source, target, shared))}
+    sides = {"vocab": source} if shared else {"srcvocab": source, "trgvocab": target}
     files |= {part: (f"{part}.{pair}.spm", side.model) for part, side in sides.items()}
     if shortlist:
         files["lex"] = (f"lex.{pair}.s2t.bin", _shortlist(shortlist, source, target))
@@ -136,11 +141,10 @@ def _yaml(settings: Mapping[str, Any]) -> bytes:
     return "".join(f"{name}: {json.dumps(value)}\n" for name, value in settings.items()).encode()
 
 
-def _model(translator: Translator, source: Side, target: Side) -> bytes:
+def _model(translator: Translator, source: Side, target: Side, shared: bool) -> bytes:
     hparams, arrays = translator.model.hparams, arrays_of(translator.model)
     embeddings, softmax_bias = arrays[EMBEDDINGS], arrays[SOFTMAX_BIAS]
     softmax_bias[[PAD, translator.vocabularies.targets.banned]] = NEVER
-    shared = source.model == target.model
     tables = {"Wemb" if shared else "decoder_Wemb": _table(embeddings, target)}
     if not shared:
         tables["encoder_Wemb"] = _table(arrays.get("source_embedding/embeddings", embeddings), source)
@@ -183,7 +187,7 @@ def _item(name: str, array: np.ndarray) -> tuple[int, tuple[int, ...], bytes]:
     """Returns type, shape and data of an array: int8 and a scale of matrices, transposed but embeddings."""
     if len(array) == 1:
         return FLOAT32, array.shape, array.tobytes()
-    scale = np.float32(127 / np.abs(array).max())
+    scale = np.float32(127 / (np.abs(array).max() or 1))
     rounded = np.rint(array * scale).astype(np.int8)
     return INT8_MATRIX, array.shape, (rounded if "Wemb" in name else rounded.T).tobytes() + scale.tobytes()
 

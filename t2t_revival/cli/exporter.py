@@ -66,7 +66,7 @@ found = translator.translate_batch([[{source}.pieces[token] for token in {source
 beam_size={beam_size}, length_penalty={alpha})
 print({target}.decode(map({target}.pieces.index, found[0].hypotheses[0])))"""
 BERGAMOT_STEPS = """\
-next: cd {folder} && npm install @browsermt/bergamot-translator && python3 -m http.server
+next: cd {folder} && npm install --prefix . @browsermt/bergamot-translator && python3 -m http.server
 and open http://localhost:8000"""
 LITERT_STEPS = """\
 interpreter = ai_edge_litert.interpreter.Interpreter({model!r})
@@ -85,8 +85,8 @@ class ExporterFlags(EnsembleFlags):
     )
     decode_hparams: str = flag(
         "",
-        f"{DECODE_HPARAMS} They are the default of requests, and fixed in LiteRT's format; CTranslate2 takes "
-        "them at each call, as in the example that is printed.",
+        f"{DECODE_HPARAMS} They are the default of requests, and fixed in LiteRT's and bergamot's formats; "
+        "CTranslate2 takes them at each call, as in the example that is printed.",
     )
     quantize: str | None = flag(
         None,

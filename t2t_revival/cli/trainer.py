@@ -44,7 +44,8 @@ class TrainerFlags(DataFlags, TrainingFlags):
     warm_start_from: str = flag(
         "",
         "An output_dir, or a checkpoint's file in one, with whose weights and vocabulary a new run starts, "
-        "at step 0. Without --hparams_set, with its set and its model's hparams too.",
+        "at step 0. Without --hparams_set, the new model has the architecture of that one, and is trained "
+        "with the hparams of its set.",
     )
     freeze: str | None = flag(
         None,
@@ -69,6 +70,8 @@ def _train(flags: TrainerFlags) -> int:
     vocab_files = warm_start.folder.vocabulary_files if warm_start else []
     problem = flags.named_problem(vocab_files)
     folder = ModelFolder(flags.run_dir())
+    if warm_start and folder.path.absolute() == warm_start.folder.path:
+        raise T2TError(f"--warm_start_from={folder.path} is the output_dir too: give another --output_dir")
     hparams = flags.run_hparams(folder, like)
     if flags.freeze is not None:
         if "freeze=" in flags.hparams:

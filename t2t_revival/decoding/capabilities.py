@@ -174,8 +174,8 @@ ARGOS_FORMAT = Place(
 
 BERGAMOT_FORMAT = Place(
     "bergamot's format",
-    SEARCH - {"tag"} | {"shortlist", "int8"},
-    "it holds models such as marian_tiny and marian_base, which t2t-distill makes of others",
+    {"beam_size", "greedy", ALPHA, NORMALIZE, "shortlist", "int8"},
+    "it holds models such as marian_tiny, which t2t-distill makes of others; or give --format=saved_model",
     OF_DECODER,
 )
 

@@ -52,17 +52,6 @@ class LayerType:
     make: Callable[[int], Layer]  # from d channels
 
 
-class Unprojected(MultiHeadAttention):
-    """`MultiHeadAttention` without the projections W^Q, W^K, W^V and W^O."""
-
-    def _matmul(self, rows: Any, kernel: Any) -> Any:
-        return ops.tile(rows, (1, kernel.shape[1] // rows.shape[1]))
-
-
-class UnprojectedRestricted(Unprojected, RestrictedSelfAttention):
-    """`RestrictedSelfAttention` without projections."""
-
-
 def _attention(attention_type: Callable[..., MultiHeadAttention], channels: int) -> Layer:
     sizes = LayerConfig(max(1, channels // HEAD), channels, attention_window=WINDOW)
     return _built(attention_type(sizes), channels)
@@ -79,27 +68,18 @@ def _built(layer: Any, channels: int) -> Layer:
     return layer
 
 
-RESTRICTED = f"restricted self-attention (r = {WINDOW})"
 SEPARABLE = f"separable convolutional (k = {KERNEL})"
+RESTRICTED = f"restricted self-attention (r = {WINDOW})"
+LSTM = partial(keras.layers.LSTM, return_sequences=True, use_cudnn=False)
 STACKED = "O(n/k), dilated O(log_k(n))"
 _convolution = partial(_causal, keras.layers.Conv1D)
 _separable = partial(_causal, keras.layers.SeparableConv1D)
 LAYER_TYPES = (
     LayerType("self-attention", "O(n²·d)", "O(1)", "O(1)", partial(_attention, MultiHeadAttention)),
-    LayerType("self-attention, unprojected", "O(n²·d)", "O(1)", "O(1)", partial(_attention, Unprojected)),
-    LayerType(
-        "recurrent (LSTM)",
-        "O(n·d²)",
-        "O(n)",
-        "O(n)",
-        lambda d: _built(keras.layers.LSTM(d, return_sequences=True, use_cudnn=False), d),
-    ),
+    LayerType("recurrent (LSTM)", "O(n·d²)", "O(n)", "O(n)", lambda d: _built(LSTM(d), d)),
     LayerType(f"convolutional (k = {KERNEL})", "O(k·n·d²)", "O(1)", STACKED, _convolution),
     LayerType(f"separable convolutional (k = {KERNEL})", "O(k·n·d + n·d²)", "O(1)", STACKED, _separable),
     LayerType(RESTRICTED, "O(r·n·d)", "O(1)", "O(n/r)", partial(_attention, RestrictedSelfAttention)),
-    LayerType(
-        f"{RESTRICTED}, unprojected", "O(r·n·d)", "O(1)", "O(n/r)", partial(_attention, UnprojectedRestricted)
-    ),
 )
 
 

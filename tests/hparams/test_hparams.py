@@ -138,3 +138,15 @@ def test_derived_values() -> None:
     h = h.replace(num_encoder_layers=3, num_decoder_layers=1, attention_key_channels=64, **PRE)
     assert (h.encoder_layers, h.decoder_layers, h.key_channels, h.value_channels) == (3, 1, 64, 512)
     assert h.pre_norm
+
+
+@pytest.mark.parametrize("name", [*registry.list_hparams(), "emb"])
+def test_the_model_of_another_set(name):
+    """All that its weights and outputs depend on is that set's; the training stays."""
+    other = (
+        registry.hparams(name) if name != "emb" else HParams(pos="emb", max_length=99, num_hidden_layers=3)
+    )
+    own = registry.hparams("tiny")
+    found = own.with_model_of(other)
+    assert found.architecture() == other.architecture()
+    assert (found.batch_size, found.learning_rate_constant) == (own.batch_size, own.learning_rate_constant)

@@ -17,12 +17,10 @@ def near(n: int) -> int:
 
 FORMULAS = {  # operations and sequential operations of n positions, d channels
     "self-attention": lambda n, d: (8 * n * d * d + 4 * n * n * d, 1),
-    "self-attention, unprojected": lambda n, d: (4 * n * n * d, 1),
     "recurrent (LSTM)": lambda n, d: (16 * n * d * d, n),
     "convolutional (k = 3)": lambda n, d: (2 * K * n * d * d, 1),
     "separable convolutional (k = 3)": lambda n, d: (2 * K * n * d + 2 * n * d * d, 1),
     "restricted self-attention (r = 64)": lambda n, d: (8 * n * d * d + 4 * n * near(n) * d, 1),
-    "restricted self-attention (r = 64), unprojected": lambda n, d: (4 * n * near(n) * d, 1),
 }
 
 

@@ -21,7 +21,6 @@ def test_the_table_has_the_paper_s_orders_beside_what_was_measured(tmp_path, mon
     assert recurrent["d: exponent of operations"] == "2.00 (2.00)"
     assert recurrent["counted at n = 8"] == 8
     assert convolution["counted at n = 8"] == 1
-    assert rows["self-attention, unprojected"]["n: exponent of operations"] == "2.00 (2.00)"
     # 8 n d² + 4 n² d at n = 4, d = 64 and at n = 8: 2.03 as much, 2^1.02.
     assert rows["self-attention"]["n: exponent of operations"] == "1.04 (1.04)"
     assert table1.make_table(tmp_path, "tiny", print, measure_missing=False).rows == table.rows

@@ -14,7 +14,7 @@ from t2t_revival.addons.bergamot_format import write_bergamot
 from t2t_revival.addons.imports.marian import import_model
 from t2t_revival.addons.shortlist import Translations
 from t2t_revival.data.vocabulary.marian import MarianVocabulary
-from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
+from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD, Vocabulary
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 from tests.support import bergamot
 from tests.support.marian_models import LINES, vocabulary_content
@@ -188,6 +188,17 @@ def test_its_engine_opens_two_vocabularies(tmp_path):
     assert len(bergamot.translate(bergamot.library(tmp_path), tmp_path / "written", LINES)) == len(LINES)
 
 
+def test_two_vocabularies_of_equal_content_have_two_tables(vocabulary, tmp_path):
+    other = Vocabulary(tmp_path / "other.spm", vocabulary.content)
+    model = Transformer(HParams(**SIZES), vocabulary.size, target_vocab_size=other.size)
+    problem = registry.problem("translate_ende")
+    translator = Translator(model, vocabulary, problem=problem, target_vocabulary=other)
+    write_bergamot(translator, tmp_path / "written")
+    arrays = items((tmp_path / "written" / "model.ende.intgemm8.bin").read_bytes())
+    np.testing.assert_allclose(arrays["encoder_Wemb"][:310], model.source_embedding.embeddings, atol=0.01)
+    np.testing.assert_allclose(arrays["decoder_Wemb"][:310], model.target_embedding.embeddings, atol=0.01)
+
+
 def test_what_it_cannot_hold_is_refused(vocabulary, subwords_file, tmp_path):
     subwords = SubwordVocabulary(subwords_file)
     for changes, message in (
@@ -204,6 +215,10 @@ def test_what_it_cannot_hold_is_refused(vocabulary, subwords_file, tmp_path):
     model = translator_of(vocabulary).model
     for other, message in (
         (Translator(model, vocabulary), "has the model's languages: give --t2t_usr_dir"),
+        (
+            Translator(model, vocabulary, problem=registry.problem("translate_hsb_de")),
+            "has languages of two letters, not hsb and de",
+        ),
         (
             Translator(
                 Transformer(HParams(**SIZES), subwords.size),

@@ -321,10 +321,14 @@ class TrainingFlags(RunFlags):
         """Returns the hparams of a run that is resumed, or else the named set, as the flags change them.
 
         `like` are those of another model, which the set takes on.
+
+        Raises:
+            T2TError: there is no such set, or a value is invalid.
         """
         named = registry.hparams(self.named_set())
-        named = named.with_model_of(like) if like else named
-        return self._overridden(folder.hparams if folder.has_run else named)
+        if folder.has_run:
+            return self._overridden(folder.hparams)
+        return self._overridden(named.with_model_of(like) if like else named)
 
     def changed(self, hparams: HParams) -> HParams:
         """Returns the hparams that a training with these flags has."""

@@ -32,7 +32,7 @@ def extend(
     SentencePiece's: frequent characters that it lacks, then merges of the pieces that the lines consist of,
     the most frequent first, which come after all old merges; only letters are merged. T2T's: the frequent
     subtokens that it lacks, by tensor2tensor's algorithm. Marian's: as SentencePiece's, of the side that cuts
-    a word into fewer pieces, whose model prefers them to their parts.
+    a word into fewer pieces, or of both, whose model prefers them to their parts.
 
     Args:
         vocabulary: its ids stay.
@@ -158,21 +158,25 @@ def _merged(segment: list[str], merge: str) -> list[str]:
 def _marian(vocabulary: MarianVocabulary, lines: Iterable[str], count: int) -> bytes:
     sides = vocabulary.sides
     words: list[Counter[str]] = [Counter() for _ in sides]
-    for word, occurrences in Counter(
-        word for line in lines for word in WORD.findall(as_piece(f" {line}"))
-    ).items():
+    texts = Counter(word for line in lines for word in WORD.findall(vocabulary.normalized(line)))
+    for word, occurrences in texts.items():
         lengths = [len(side.split(word)) for side in sides]
-        words[lengths.index(min(lengths))][word] = occurrences
+        for length, own in zip(lengths, words, strict=True):
+            if length == min(lengths):
+                own[word] = occurrences
     table, models = dict(vocabulary.marian_ids), []
-    for side, own in zip(sides, words, strict=True):
-        scores, room = dict(side.scores), count // len(sides)
+    for left, side, own in zip(range(len(sides), 0, -1), sides, words, strict=True):
+        scores, room = dict(side.scores), -(-(count - len(table) + len(vocabulary.marian_ids)) // left)
         characters = _frequent_characters(own, {*scores})[:room]
         for piece in [*characters, *_merges(own, side, room - len(characters))]:
+            if piece in scores:
+                continue
             scores[piece] = best_cut(piece, scores)[0] + PREFERRED
             table.setdefault(piece, len(table))
         new = [*scores.items()][len(side.scores) :]
-        models.append(with_pieces(side.model, len(scores), [(piece, score, NORMAL) for piece, score in new]))
-    if len(table) == len(vocabulary.marian_ids):
+        added = [(piece, score, NORMAL) for piece, score in new]
+        models.append(with_pieces(side.model, len(scores), added) if added else side.model)
+    if models == [side.model for side in sides]:
         raise _nothing_new(vocabulary)
     return pack(table, models[0], models[-1])
 

@@ -99,10 +99,15 @@ class MarianVocabulary(TextEncoder):
         return str(self._processor.decode(pieces)).replace(SPACE_MARK, " ").strip()
 
     def parts(self, piece: str) -> list[int]:
-        return [self._ids.get(part, self.unknown) for part in best_cut(piece, self.scores)[1]]
+        cut = min((best_cut(piece, side.scores)[1] for side in self.sides), key=len)
+        return [self._ids.get(part, self.unknown) for part in cut]
+
+    def normalized(self, text: str) -> str:
+        """Returns a text as pieces are cut from it, with marks for spaces."""
+        return str(self._processor.normalize(text))
 
     def split(self, text: str) -> list[str]:
-        """Splits a word, which begins with a space as pieces have it, into pieces."""
+        """Splits a word of a normalised text into pieces."""
         return list(self._processor.encode(text, out_type=str))
 
     @cached_property
@@ -115,7 +120,7 @@ class MarianVocabulary(TextEncoder):
         known = [piece if piece in self.scores and not TAG.fullmatch(piece) else "" for piece in self.pieces]
         return merge_splits(known, [-self.scores.get(piece, 0.0) for piece in self.pieces])
 
-    @property
+    @cached_property
     def sides(self) -> list[MarianVocabulary]:
         """One side, or both if their SentencePiece models are not the same."""
         source = MarianVocabulary(self.path, self.content)

@@ -126,3 +126,14 @@ def test_it_grows(kind, tmp_path):
             assert after.decode(after.encode(other)) == other
     with pytest.raises(T2TError, match="occurs 10 times: leave it out"):
         extend(old, [*domain], tmp_path / "vocab.z.marian")
+
+
+def test_both_sides_learn_what_is_new_to_both(sides, tmp_path):
+    """In the form that SentencePiece gives it: here the ligature becomes two letters."""
+    inputs, _ = sides
+    line = "\ufb01x 5 \u20ac"
+    new = extend(inputs, [line] * 12, tmp_path / "vocab.y.marian", inputs.size + 9)
+    for side in (new, new.of_targets):
+        assert side.decode(side.encode(line)) == "fix 5 \u20ac"
+    assert "\ufb01" not in "".join(new.pieces)
+    assert extend(inputs, [line] * 12, tmp_path / "vocab.z.marian", inputs.size + 1).size == inputs.size + 1
