@@ -139,3 +139,21 @@ def first_hits(site: Path, words: list[str]) -> dict[str, str]:
             found[word] = urlsplit(link.get_attribute("href")).path[1:]
         browser.close()
     return found
+
+
+def test_pictures_of_the_structure() -> None:
+    """They are what their script draws; the modules in them are there."""
+    spec = importlib.util.spec_from_file_location("pictures", ROOT / "docs" / "structure_pictures.py")
+    assert spec
+    assert spec.loader
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    for name, picture in script.pictures().items():
+        assert (ROOT / "docs" / "images" / name).read_text(encoding="utf-8") == picture, name
+    for box in script.DECODING.values():
+        if box.is_code:
+            place = "" if "/" in box.name else "decoding/"
+            assert (ROOT / "t2t_revival" / f"{place}{box.name}").exists()
+    for box in script.FILES.values():
+        if box.is_code:
+            importlib.import_module(f"t2t_revival.cli.{box.name.removeprefix('t2t-').replace('-', '_')}")
