@@ -3,16 +3,12 @@
     python benchmarks/gpu_train.py [--out=gpu.json]
 
 From a bare checkout, on a machine with JAX, Keras and what of PyTorch and TensorFlow is to be measured.
-Most of a call's time is compilation.
 
-The step is the trainer's, in bfloat16, with its Adam, on full sentences of random ids. PyTorch's is
-`nn.Transformer` with a shared embedding and softmax, autocast and fused Adam, with and without
-`torch.compile`. All are on the device at once, each in a process of its own, and take turns in windows of
-some seconds.
-
-Tokens are target tokens; figures are medians over windows, with extremes. FLOP/s are those of the model's
-matrix products, by formula, and their share is that of the product of two large bfloat16 matrices under JAX.
-Memory is the peak of what the process has in use.
+The step is the trainer's, in bfloat16, on full sentences of random ids. PyTorch's is `nn.Transformer` with
+a shared embedding and softmax, autocast and fused Adam, with and without `torch.compile`. All are on the
+device at once, each in a process of its own, and take turns. Tokens are target tokens; figures are medians
+over windows, with extremes. FLOP/s are those of the model's matrix products, by formula; their share is that
+of a product of two large bfloat16 matrices under JAX. Memory is the peak of what a process has in use.
 """
 
 from __future__ import annotations
@@ -21,20 +17,18 @@ import argparse
 import importlib.util
 import json
 import os
-import platform
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from importlib import metadata
 from pathlib import Path
 from statistics import median
 from threading import Timer
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -54,14 +48,25 @@ CONTESTANTS = {
     "torch": Entry("torch_transformer.py", "", "torch", "bfloat16"),
     "torch-compiled": Entry("torch_transformer.py", "", "torch", "bfloat16"),
 }
-BATCHES = 4
+BATCHES, ROUNDS, PRODUCTS = 4, 5, 20
 SETTLING = 2  # times a window's seconds are kept for it
-PRODUCTS = 20
-WINDOW, TINY_WINDOW = 2.0, 0.1  # seconds
-TINY = "num_hidden_layers=1,hidden_size=16,filter_size=32,num_heads=2"
 GIB, TERA = 2**30, 1e12
+HEADS = ["model", "step", "batch", "target tokens/s", "TFLOP/s", "of the product", "peak GiB", "s to compile"]
 say = partial(print, file=sys.stderr, flush=True)
-HEADS = ("model", "step", "target tokens/s", "TFLOP/s", "of the product", "peak GiB", "s to compile")
+
+
+class Scale(NamedTuple):
+    """Sizes of what is measured: hparams, vocabulary, tokens of a sentence, seconds of a window, matrices."""
+
+    hparams: str
+    vocab: int
+    length: int
+    window: float
+    matrix: int
+
+
+FULL = Scale("", 37_000, 64, 2.0, 8192)
+TINY = Scale("num_hidden_layers=1,hidden_size=16,filter_size=32,num_heads=2", 50, 8, 0.1, 64)
 
 
 @dataclass
@@ -72,7 +77,6 @@ class Measured:
     contestant: str
     tokens: int
     name: str = ""
-    parameters: int = 0
     compiling_seconds: float = 0.0
     steps: int = 1
     flops_of_token: float = 0.0
@@ -81,17 +85,24 @@ class Measured:
     peak_memory: int | None = None
     failed: str = ""
 
+    def fail(self, error: ContestantError) -> None:
+        """Notes what a contestant printed last."""
+        last = str(error).splitlines()[-1]
+        self.failed = last.replace("ended with status -9; last output:", "no answer in time")[:200]
+        say(f"{self.size} {self.contestant}: {self.failed}")
+
     def row(self, ceiling: float) -> list[str]:
         """Returns the cells of the table."""
+        names = [self.size, self.contestant, f"{self.tokens:,}"]
         if not self.speeds:
-            return [self.size, self.contestant, self.failed, "", "", "", ""]
+            return [*names, self.failed, "", "", "", ""]
         flops = median(self.speeds) * self.flops_of_token
         memory = "" if self.peak_memory is None else f"{self.peak_memory / GIB:.1f}"
         figures = [spread(self.speeds), f"{flops / TERA:,.1f}", f"{flops / ceiling:.1%}"]
-        return [self.size, self.contestant, *figures, memory, f"{self.compiling_seconds:.0f}"]
+        return [*names, *figures, memory, f"{self.compiling_seconds:.0f}"]
 
 
-def product_speeds(size: int, rounds: int) -> list[float]:
+def product_speeds(size: int) -> list[float]:
     """Returns the FLOP/s of products of random [size, size] matrices."""
     import jax
 
@@ -99,104 +110,76 @@ def product_speeds(size: int, rounds: int) -> list[float]:
     left, right = (jax.random.normal(key, (size, size), "bfloat16") for key in keys)
     multiply = jax.jit(jax.numpy.matmul)
     speeds = []
-    for _ in range(1 + rounds):  # the first compiles, and finds the clock slow
+    for _ in range(1 + ROUNDS):  # the first compiles, and finds the clock slow
         began = time.perf_counter()
         jax.block_until_ready([multiply(left, right) for _ in range(PRODUCTS)])
         speeds.append(PRODUCTS * 2 * size**3 / (time.perf_counter() - began))
     return speeds[1:]
 
 
-def random_batches(tokens: int, length: int, vocab: int) -> list[Batch]:
+def random_batches(tokens: int, scale: Scale) -> list[Batch]:
     """Returns batches of `tokens` target tokens at most, of full sentences: no padding, one shape."""
-    random = np.random.default_rng(1)
-    shape = (BATCHES, 2, tokens // length, length)
-    ids = random.integers(FIRST_TOKEN, vocab, shape).astype(np.int32)
+    shape = (BATCHES, 2, tokens // scale.length, scale.length)
+    ids = np.random.default_rng(1).integers(FIRST_TOKEN, scale.vocab, shape).astype(np.int32)
     ids[..., -1] = 1
     return [Batch(*sides) for sides in ids]
 
 
-@contextmanager
-def at_most(seconds: float, process: Process) -> Iterator[None]:
-    """Kills the process, whose answer then is an error, after some seconds."""
-    timer = Timer(max(0.0, seconds), process.stop)
+def ask(process: Process, found: Measured, end: float, *commands: str) -> list[dict[str, Any]]:
+    """Returns the answers to commands; without one in time the process is killed, and the answer is none."""
+    timer = Timer(max(0.0, end - time.monotonic()), process.stop)
     timer.start()
     try:
-        yield
+        return [process.ask(command) for command in commands]
+    except ContestantError as error:
+        found.fail(error)
+        return []
     finally:
         timer.cancel()
 
 
-def measure(args: argparse.Namespace, size: str, tokens: int, folder: Path, end: float) -> list[Measured]:
+def measure(
+    contestants: list[str], size: str, tokens: int, scale: Scale, folder: Path, end: float
+) -> list[Measured]:
     """Returns the figures of all contestants that train one model on batches of `tokens`, in turns."""
-    hparams = registry.hparams(size).override(TINY if args.tiny else "")
-    window = TINY_WINDOW if args.tiny else WINDOW
-    end_of_compiling = end - SETTLING * len(args.contestants) * args.rounds * window
-    batches = random_batches(tokens, args.length, args.vocab)
+    hparams = registry.hparams(size).override(scale.hparams)
+    batches = random_batches(tokens, scale)
     write_batches(folder / "batches.npz", batches, [])
-    lengths = [args.length] * len(batches[0].targets)
-    flops_of_token = training_flops(hparams, args.vocab, lengths, lengths) / batches[0].target_tokens
+    lengths = [scale.length] * len(batches[0].targets)
+    flops_of_token = training_flops(hparams, scale.vocab, lengths, lengths) / batches[0].target_tokens
+    sizes = {"vocab_size": scale.vocab, "max_length": scale.length, "seed": 1}
+    end_of_compiling = end - SETTLING * len(contestants) * ROUNDS * scale.window
     results, running = [], []
     with ExitStack() as stack:
-        for contestant in args.contestants:
+        for contestant in contestants:
             found = Measured(size, contestant, batches[0].target_tokens, flops_of_token=flops_of_token)
             results.append(found)
-            settings = {
-                **settings_of(hparams),
-                "vocab_size": args.vocab,
-                "max_length": args.length,
-                "seed": 1,
-            }
+            settings = {**settings_of(hparams), **sizes}
             if contestant == "torch-compiled":
-                settings["compiler"] = "aot_eager" if args.tiny else "inductor"
+                settings["compiler"] = "aot_eager" if scale is TINY else "inductor"
             entry, backend = CONTESTANTS[contestant], "tensorflow" if contestant == "tensorflow" else "jax"
             command = training_command(entry, sys.executable, settings, folder / "batches.npz")
             try:
                 process = Process(["env", f"KERAS_BACKEND={backend}", *command], folder / f"{contestant}.log")
-                stack.callback(process.stop)
-                with at_most(end_of_compiling - time.monotonic(), process):
-                    warm_up(process, found, window)
             except ContestantError as error:
-                found.failed = reason(error)
-                say(f"{size} {contestant}: {found.failed}")
+                found.fail(error)
                 continue
-            say(f"{size} {contestant}: compiled in {found.compiling_seconds:.0f} s")
-            running.append((process, found))
-        for _ in range(args.rounds):
+            stack.callback(process.stop)
+            if answers := ask(process, found, end_of_compiling, "go 1", "go 3"):
+                a_step = answers[1]["seconds"] / 3
+                found.steps = max(1, round(scale.window / a_step))
+                found.compiling_seconds = answers[0]["seconds"] - a_step
+                found.name = process.description["name"]
+                say(f"{size} {contestant}: compiled in {found.compiling_seconds:.0f} s")
+                running.append((process, found))
+        for _ in range(ROUNDS):
             for process, found in running:
-                take_turn(process, found, end)
+                if answers := [] if found.failed else ask(process, found, end, "go 2", f"go {found.steps}"):
+                    window = answers[1]
+                    found.speeds.append(window["target_tokens"] / window["seconds"])
+                    found.loss, found.peak_memory = window["training_loss"], window["peak_memory"]
             running = running[1:] + running[:1]
     return results
-
-
-def warm_up(process: Process, found: Measured, window_seconds: float) -> None:
-    """Compiles, and decides how many steps a window has."""
-    first, second = process.ask("go 1"), process.ask("go 3")
-    a_step = second["seconds"] / 3
-    found.steps = max(1, round(window_seconds / a_step))
-    found.compiling_seconds = first["seconds"] - a_step
-    found.name, found.parameters = process.description["name"], process.description["parameters"]
-
-
-def take_turn(process: Process, found: Measured, end: float) -> None:
-    """Adds the speed of one window; one that does not end in time is a failure."""
-    if found.failed:
-        return
-    try:
-        with at_most(end - time.monotonic(), process):
-            process.ask("go 2")
-            window = process.ask(f"go {found.steps}")
-    except ContestantError as error:
-        found.failed = reason(error)
-        return
-    found.speeds.append(window["target_tokens"] / window["seconds"])
-    found.loss, found.peak_memory = window["training_loss"], window["peak_memory"]
-
-
-def reason(error: ContestantError) -> str:
-    """Returns the last line of what a contestant printed."""
-    return (
-        str(error).splitlines()[-1].replace("ended with status -9; last output:", "no answer in time")[:200]
-    )
 
 
 def spread(values: list[float]) -> str:
@@ -206,41 +189,27 @@ def spread(values: list[float]) -> str:
 
 def machine() -> dict[str, Any]:
     """Returns what the figures were measured with."""
-    libraries = ("jax", "keras", "torch", "tensorflow", "numpy")
-    git = ["git", "-C", ROOT, "rev-parse", "HEAD"]
-    return {
-        "command": sys.argv,
-        "commit": subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip(),
-        "date": time.strftime("%Y-%m-%d %H:%M"),
-        "python": platform.python_version(),
-        **{name: metadata.version(name) for name in libraries if importlib.util.find_spec(name)},
-    }
+    libraries = [name for name in ("jax", "keras", "torch", "tensorflow") if importlib.util.find_spec(name)]
+    commit = subprocess.getoutput(f"git -C '{ROOT}' rev-parse HEAD")
+    when = {"commit": commit, "date": time.strftime("%Y-%m-%d %H:%M"), "command": sys.argv}
+    return {**when, **{name: metadata.version(name) for name in libraries}}
 
 
 def parse_flags(argv: list[str] | None) -> argparse.Namespace:
     """Parses the flags."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description="Speed of the training step on a GPU, beside PyTorch.")
     add = parser.add_argument
     add("--out", type=Path, help="file of JSON")
     add("--minutes", type=float, default=8.0, help="after which what is not measured counts as failed")
     add("--sizes", default="base,big", help="hparams sets, by comma")
     add("--contestants", default=",".join(CONTESTANTS), help="by comma; those not installed are left out")
-    add("--tokens", default="25000", help="target tokens of a batch, as the paper's; several by comma")
-    add("--length", type=int, default=64, help="tokens of a sentence")
-    add("--vocab", type=int, default=37_000, help="tokens of the vocabulary")
-    add("--rounds", type=int, default=5, help="windows of each contestant")
+    add("--tokens", type=int, default=25_000, help="target tokens of a batch, as the paper's")
     add("--tiny", action="store_true", help="try the script with a tiny model, also without a GPU")
     if "--tiny" in (argv or sys.argv):
-        parser.set_defaults(sizes="base", vocab=50, length=8, tokens="64")
+        parser.set_defaults(sizes="base", tokens=64)
     args = parser.parse_args(argv)
-    args.tokens = [int(tokens) for tokens in args.tokens.split(",")]
-    args.contestants = args.contestants.split(",")
-    if unknown := set(args.contestants) - set(CONTESTANTS):
+    if unknown := set(args.contestants.split(",")) - set(CONTESTANTS):
         parser.error(f"--contestants: no contestant {min(unknown)}; known: {', '.join(CONTESTANTS)}")
-    if min(args.tokens) < args.length:
-        parser.error(f"--tokens={min(args.tokens)} is less than a sentence of --length={args.length}")
     return args
 
 
@@ -250,28 +219,24 @@ def main(argv: list[str] | None = None) -> int:
     end = time.monotonic() + 60 * args.minutes
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # the others need room beside it
     os.environ["PYTHONPATH"] = os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])
-    args.contestants = [
-        name for name in args.contestants if importlib.util.find_spec(CONTESTANTS[name].module)
-    ]
+    names, scale = args.contestants.split(","), TINY if args.tiny else FULL
+    contestants = [name for name in names if importlib.util.find_spec(CONTESTANTS[name].module)]
     try:
         import jax
 
         device = jax.local_devices()[0]
         if device.platform != "gpu" and not args.tiny:
             raise T2TError("JAX sees no GPU; --tiny tries the script without one")
-        speeds = product_speeds(64 if args.tiny else 8192, args.rounds)
+        speeds = product_speeds(scale.matrix)
         say(f"{device.device_kind}: product of matrices {spread([speed / TERA for speed in speeds])} TFLOP/s")
         results = []
         with tempfile.TemporaryDirectory() as folder:
             for size in args.sizes.split(","):
-                for tokens in args.tokens:
-                    results += measure(args, size, tokens, Path(folder), end)
+                results += measure(contestants, size, args.tokens, scale, Path(folder), end)
     except (T2TError, ImportError) as error:
         say(f"error: {error}")
         return 1
-    print(
-        f"{device.device_kind}; {'; '.join(dict.fromkeys(filter(None, (found.name for found in results))))}"
-    )
+    print(f"{device.device_kind}; {'; '.join(dict.fromkeys(found.name for found in results if found.name))}")
     for row in [HEADS, ["---"] * len(HEADS), *(found.row(median(speeds)) for found in results)]:
         print(f"| {' | '.join(row)} |")
     if args.out:

@@ -29,14 +29,14 @@ def test_speeds_on_a_cpu_without_tensorflow(tmp_path, no_tensorflow):
     out = tmp_path / "gpu.json"
     contestants = ["jax", "torch", "torch-compiled"]
     command = [sys.executable, gpu_train.__file__, "--tiny", f"--contestants={','.join(contestants)}"]
-    done = run_with_backend([*command, f"--out={out}", "--rounds=2"], "jax", **no_tensorflow)
+    done = run_with_backend([*command, f"--out={out}"], "jax", **no_tensorflow)
     assert done.returncode == 0, done.stderr[-3000:]
     figures = json.loads(out.read_text())
     assert [found["contestant"] for found in figures["results"]] == contestants
     for found in figures["results"]:
-        assert (found["failed"], len(found["speeds"])) == ("", 2)
+        assert (found["failed"], len(found["speeds"])) == ("", gpu_train.ROUNDS)
         assert 2 < found["loss"] < 8
-        assert f"| base | {found['contestant']} | " in done.stdout
+        assert f"| base | {found['contestant']} | 64 | " in done.stdout
     assert figures["machine"]["device"] == "cpu"
     assert not (tmp_path / "asked").exists()
 
@@ -50,7 +50,7 @@ def test_what_has_no_time_and_what_has_no_gpu(no_tensorflow):
         [*command, "--tiny", "--contestants=jax", "--minutes=0.001"], "jax", **no_tensorflow
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    assert "| base | jax | no answer in time |" in done.stdout
+    assert "| base | jax | 64 | no answer in time |" in done.stdout
     done = run_with_backend(command, "jax", **no_tensorflow)
     assert (done.returncode, done.stdout) == (1, "")
     assert done.stderr == "error: JAX sees no GPU; --tiny tries the script without one\n"
