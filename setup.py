@@ -41,6 +41,8 @@ setup(
     description="The Transformer of 'Attention Is All You Need', as tensor2tensor offered it, on Keras 3",
     long_description=(ROOT / "README.md").read_text(encoding="utf-8"),
     long_description_content_type="text/markdown",
+    author="The t2t_revival authors",
+    keywords="transformer machine-translation tensor2tensor keras tensorflow jax",
     license="Apache-2.0",
     classifiers=[
         "Intended Audience :: Science/Research",
@@ -50,7 +52,7 @@ setup(
         "Programming Language :: Python :: 3.12",
         "Topic :: Scientific/Engineering :: Artificial Intelligence",
     ],
-    python_requires=">=3.10",
+    python_requires=">=3.10,<3.13",  # for which TensorFlow Text has wheels
     packages=[
         *find_packages(include=["t2t_revival", "t2t_revival.*"]),
         "t2t_revival.problems",
