@@ -37,7 +37,7 @@ TOP_FILES = {  # page: the file that it is made from
     "project/changelog.md": "CHANGELOG.md",
     "guides/my_problem.md": "examples/my_problem/README.md",
 }
-NOT_IN_API = {"cli", "hints", "reproduction", "sample_corpus", "t2t_names", "utils"}  # internal, or commands
+NOT_IN_API = {"cli", "reproduction", "sample_corpus", "t2t_names", "utils"}  # internal, or commands
 WEIGHTS = {
     "reference/api/": 0.01,
     "project/": 0.1,

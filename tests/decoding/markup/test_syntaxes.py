@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from t2t_revival.addons.markup.plain import describe_faults, take_out
 from t2t_revival.addons.markup.put_back import put_back
 
-GUIDE = Path(__file__).parents[3] / "docs/guides/decoding.md"
+GUIDE = Path(__file__).parents[3] / "docs/guides/decoding_control.md"
 WORDS = "…"  # between the tags of an element
 NOT_SO = {"escapes": "placeholders", "numbers": "html+numbers"}  # kinds of rows that are not for all
 TEXTS = st.lists(st.sampled_from(["red", "big", "House,", "(is", "so)", "it's", "!"]), max_size=4).map(
