@@ -23,7 +23,7 @@ LIMITS = {
     "lines of the package": 45_392,
     "lines of the core": 32_787,  # all but addons/ and reproduction/
     "lines of code": 25_626,  # no docstring, blank, comment, import
-    "lines of tests": 39_439,
+    "lines of tests": 39_457,
     LONGEST: 500,
     "files": 288,
     "private functions called once": 464,
