@@ -78,7 +78,7 @@ LAYER_TYPES = (
     LayerType("self-attention", "O(n²·d)", "O(1)", "O(1)", partial(_attention, MultiHeadAttention)),
     LayerType("recurrent (LSTM)", "O(n·d²)", "O(n)", "O(n)", lambda d: _built(LSTM(d), d)),
     LayerType(f"convolutional (k = {KERNEL})", "O(k·n·d²)", "O(1)", STACKED, _convolution),
-    LayerType(f"separable convolutional (k = {KERNEL})", "O(k·n·d + n·d²)", "O(1)", STACKED, _separable),
+    LayerType(SEPARABLE, "O(k·n·d + n·d²)", "O(1)", STACKED, _separable),
     LayerType(RESTRICTED, "O(r·n·d)", "O(1)", "O(n/r)", partial(_attention, RestrictedSelfAttention)),
 )
 

@@ -12,6 +12,7 @@ import numpy as np
 from t2t_revival import registry
 from t2t_revival.addons.imports.model import (
     HPARAMS_SET,
+    SCOPE,
     ImportedModel,
     ImportResult,
     Shapes,
@@ -213,9 +214,7 @@ class Layers:
 
 def arrays_of(model: Transformer) -> dict[str, np.ndarray]:
     """Returns the weights of a model by their names here, as float32, with a bias of the softmax."""
-    arrays = {
-        weight.path.removeprefix("transformer/"): np.array(weight, np.float32) for weight in model.weights
-    }
+    arrays = {weight.path.removeprefix(SCOPE): np.array(weight, np.float32) for weight in model.weights}
     arrays.setdefault(SOFTMAX_BIAS, np.zeros(len(arrays[EMBEDDINGS]), np.float32))
     return arrays
 

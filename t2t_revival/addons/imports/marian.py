@@ -240,14 +240,13 @@ def _renamed(arrays: Mapping[str, np.ndarray], path: Path) -> dict[str, np.ndarr
 
 
 def names_there(weights: Mapping[str, np.ndarray], hparams: HParams) -> dict[str, np.ndarray]:
-    """Returns weights of encoder and decoder by Marian's names, in its layout: the inverse of `_renamed`.
+    """Returns weights of encoder and decoder by Marian's names, in its layout: `_renamed` undone.
 
     Args:
         weights: by transformers' names, in its layout.
         hparams: of the model.
     """
     recurrent = hparams.decoder_self_attention == SSRU
-    others = {ours: theirs for theirs, ours in OTHERS.items()}
     of_layers = {
         (stack, ours): theirs
         for stack in ("encoder", "decoder")
@@ -256,10 +255,8 @@ def names_there(weights: Mapping[str, np.ndarray], hparams: HParams) -> dict[str
     }
     there = {}
     for name, array in weights.items():
-        theirs = others.get(name)
-        if theirs is None:
-            stack, _, layer, part = name.split(".", 3)
-            theirs = f"{stack}_l{int(layer) + 1}_{of_layers[stack, part]}"
+        stack, _, layer, part = name.split(".", 3)
+        theirs = f"{stack}_l{int(layer) + 1}_{of_layers[stack, part]}"
         there[theirs] = array.T if array.ndim == 2 else array[None]
     return there
 
