@@ -161,11 +161,12 @@ CTRANSLATE2_FORMAT = Place(
     OF_DECODER | dict.fromkeys(GUARDS, "leave it out, and give it to each call of translate_batch"),
 )
 
+OF_MODELS_ALONE = OF_DECODER | dict.fromkeys(GUARDS | SEARCH | {"constrained", "ensemble"}, "leave it out")
 TRANSFORMERS_FORMAT = Place(
     "transformers' format",
     SEARCH - {"tag"},
     "it holds models such as marian_base, which t2t-distill makes of others; or give --format=saved_model",
-    OF_DECODER,
+    OF_MODELS_ALONE,
 )
 
 ARGOS_FORMAT = Place(
@@ -176,7 +177,7 @@ BERGAMOT_FORMAT = Place(
     "bergamot's format",
     {"beam_size", "greedy", ALPHA, NORMALIZE, "shortlist", "int8"},
     "it holds models such as marian_tiny, which t2t-distill makes of others; or give --format=saved_model",
-    OF_DECODER,
+    OF_MODELS_ALONE,
 )
 
 # What is written, and what draws.
