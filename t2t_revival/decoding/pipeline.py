@@ -254,9 +254,8 @@ class LineTranslator(ABC):
         if any(one.terms for one in bound.values()) and not self.why_unchecked:
             check = addon("check_terms").of(bound, lines, texts, options.tag)
         decode = LineDecoder(self.open(request, note_cut), request, self.problem, check)
-        windows = decode.search.windows(
-            decode, on_progress=show, ends=set(ends), skip=ends[skip - 1] if skip else 0
-        )
+        start = ends[skip - 1] if skip else 0
+        windows = decode.search.windows(decode, on_progress=show, ends=set(ends), skip=start)
         return self._lines_of(windows, skip, ends, paragraphs, marked)
 
     def _lines_of(
