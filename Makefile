@@ -87,7 +87,7 @@ wheel: $(VENV)/.installed-$(EXTRAS)
 $(VENV)/.installed: setup.py
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install -q --upgrade pip setuptools
-	$(BIN)/pip install -q -e .
+	$(BIN)/pip install -q -e ".[plots]"
 	touch $@
 
 $(VENV)/.installed-%: $(VENV)/.installed

@@ -12,6 +12,7 @@ from t2t_revival.data.config import DataConfig
 from t2t_revival.errors import T2TError
 from t2t_revival.parsing.symbols import symbols
 from t2t_revival.problems.problem import Finished, Problem
+from t2t_revival.utils.extras import need
 
 if TYPE_CHECKING:
     from t2t_revival.data.sources import Source
@@ -32,6 +33,10 @@ class ParseWsj(Problem):
     usual_hparams = ("tiny", "parsing_small", "parsing")
     large_vocab_size = 16_000  # section 6.3, WSJ only
     folder_vocab_sizes = VOCAB_SIZES
+
+    def __init__(self, **settings: Any) -> None:
+        need("nltk", f"problem {self.name}")
+        super().__init__(**settings)
 
     def decode_hparams(self) -> dict[str, Any]:
         """Section 6.3: beam 21, alpha 0.3, length of the input + 300."""

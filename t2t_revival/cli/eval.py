@@ -133,8 +133,11 @@ def _evaluate(
     picture = table.path.with_suffix(".png")
     score = evaluation.drawn_score(folder.path, [row.scores for row in rows])
     title = f"{folder.run.problem}, {folder.run.hparams_set}: {split}"
-    draw_evaluations(table.rows, picture, title, score)
-    print(f"table    {table.path}\npicture  {picture}")
+    print(f"table    {table.path}")
+    try:
+        print(f"picture  {draw_evaluations(table.rows, picture, title, score)}")
+    except T2TError as error:
+        say(str(error))
     references = [target for _, target in sample(data, split, sentences)]
     best, reason = evaluation.best_checkpoint(
         rows, data.problem, table.outputs, references, evaluation.run_metric(folder.path)

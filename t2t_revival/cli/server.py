@@ -20,7 +20,6 @@ import threading
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
-from importlib.util import find_spec
 from itertools import combinations, product
 from pathlib import Path
 from types import FrameType
@@ -39,6 +38,7 @@ from t2t_revival.decoding.options import CTRANSLATE2, FLOAT32, TENSORFLOW, Decod
 from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.serving.folder_model import FolderModel
+from t2t_revival.utils.extras import need
 from t2t_revival.utils.signals import ending_signals, handling
 
 if TYPE_CHECKING:
@@ -101,10 +101,8 @@ def _serve(flags: ServerFlags) -> None:
 
 def _check_flags(flags: ServerFlags) -> None:
     """Rejects missing packages, and a limit that the others do not leave room for."""
-    if missing := [name for name in NEEDED if find_spec(name) is None]:
-        raise T2TError(
-            f"the package {missing[0]} is not installed: pip install fastapi uvicorn prometheus-client"
-        )
+    for package in NEEDED:
+        need(package, "t2t-server")
     if flags.max_queue < flags.max_lines:
         raise T2TError(f"--max_queue={flags.max_queue} must be at least --max_lines={flags.max_lines}")
 

@@ -36,13 +36,14 @@ from t2t_revival.data.config import (
 )
 from t2t_revival.data.mixture import Corpus, CorpusRows
 from t2t_revival.data.records import fault
-from t2t_revival.data.statistical_alignment import align_corpus, check_installed
+from t2t_revival.data.statistical_alignment import align_corpus
 from t2t_revival.data.vocabulary import TextEncoder
 from t2t_revival.data.vocabulary.text_encoder import fingerprint
 from t2t_revival.data.word_alignment import checked_lines
 from t2t_revival.data.workers import Folders, ShardMaker, ShardRunner, ShardTask
 from t2t_revival.errors import T2TError
 from t2t_revival.utils import checked_json
+from t2t_revival.utils.extras import need
 from t2t_revival.utils.files import atomic_write, exclusive_lock
 from t2t_revival.utils.origins import Origins
 
@@ -222,7 +223,7 @@ class CorpusGeneration:
         if aligned and source.alignments(TRAIN, 0, 1) is None:
             aligned = config.make_alignments
             if aligned:
-                check_installed()
+                need("eflomal", "--make_alignments")
         self._rules_file.unlink(missing_ok=True)  # of a generation that was killed, maybe of another source
         self._plan = Metadata(
             self._name,

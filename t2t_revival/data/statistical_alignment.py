@@ -10,22 +10,14 @@ import re
 import tempfile
 import unicodedata
 from collections.abc import Iterable, Iterator
-from importlib.util import find_spec
 from pathlib import Path
 
 from t2t_revival.data.vocabulary.spans import split_words
 from t2t_revival.data.word_alignment import Link, format_pharaoh, parse_pharaoh
 from t2t_revival.errors import T2TError
 
-NOT_INSTALLED = "word alignments need the package eflomal: pip install eflomal"
 SPACE = re.compile(r"\s")
 AROUND = [(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j]
-
-
-def check_installed() -> None:
-    """Raises T2TError if eflomal is not installed."""
-    if find_spec("eflomal") is None:
-        raise T2TError(NOT_INSTALLED)
 
 
 def align_corpus(pairs: Iterable[tuple[str, str]], folder: Path) -> Iterator[str]:
@@ -36,12 +28,9 @@ def align_corpus(pairs: Iterable[tuple[str, str]], folder: Path) -> Iterator[str
         folder: for temporary files.
 
     Raises:
-        T2TError: eflomal is not installed, or fails.
+        T2TError: eflomal fails.
     """
-    try:
-        from eflomal import Aligner
-    except ImportError as error:
-        raise T2TError(NOT_INSTALLED) from error
+    from eflomal import Aligner
 
     with tempfile.TemporaryDirectory(dir=folder) as place:
         names = [Path(place) / name for name in ("source", "target", "forward", "reverse")]

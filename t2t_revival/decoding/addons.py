@@ -28,9 +28,9 @@ PLACES = {  # modules of t2t_revival.addons, and what is there, by name
     "spelling": ("lexical.phrases", "Spelling"),  # of a vocabulary, for the tables of a search
     "grow_with_tables": ("lexical.search", "grow_lexical"),  # as `beam_search.grow`
     "start_tables": ("lexical.search", "initial_state"),  # of the tables of a search
-    "pack_tables": ("lexical.packing", "pack"),  # a text for each sentence
+    "pack_tables": ("lexical.tables", "pack"),  # a text for each sentence
     "unpack_tables": ("lexical.packed_tables", "unpack"),
-    "no_tables": ("lexical.packing", "NO_PHRASES"),
+    "no_tables": ("lexical.tables", "NO_PHRASES"),
     "ctranslate2_engine": ("ctranslate2.engine", "CTranslate2Engine"),  # an Engine, of a ConvertedModel
     "ctranslate2_model": ("ctranslate2.engine", "CTranslate2Model"),  # -> ConvertedModel
     "hub_model": ("imports.hub", "imported"),  # name -> output_dir

@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from t2t_revival.data.vocabulary.text_encoder import leading_tag
 from t2t_revival.decoding.outputs import Translation
-from t2t_revival.errors import T2TError
+from t2t_revival.utils.extras import need
 from t2t_revival.utils.texts import is_blank
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary.text_encoder import TextEncoder
     from t2t_revival.problems.problem import Problem
 
-NOT_INSTALLED = "split_sentences needs the package sentencex: pip install sentencex"
 LETTER = re.compile(r"[^\W\d_]")
 WINDOW = 2000  # characters in which sentences are sought at once: sentencex takes more than linear time
 PARTS = (  # of a sentence, each kind finer than the one before
@@ -139,10 +138,8 @@ def _sentences(text: str, language: str) -> Iterator[str]:
 
 def _ends(text: str, language: str) -> list[int]:
     """Returns where the sentences of a text end, at least its own end."""
-    try:
-        import sentencex
-    except ImportError as error:
-        raise T2TError(NOT_INSTALLED) from error
+    need("sentencex", "split_sentences")
+    import sentencex
 
     plain = re.sub(r"\s", " ", text)  # other white space between a letter and a stop makes sentencex panic
     try:

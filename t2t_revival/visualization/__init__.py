@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from t2t_revival.utils.extras import need
 from t2t_revival.utils.files import atomic_write
 
 if TYPE_CHECKING:
@@ -15,7 +16,12 @@ if TYPE_CHECKING:
 
 @contextmanager
 def png_figure(path: Path, width: float, height: float) -> Iterator[Figure]:
-    """Yields an empty figure of `width` x `height` inches and saves it to `path`, atomically."""
+    """Yields an empty figure of `width` x `height` inches and saves it to `path`, atomically.
+
+    Raises:
+        T2TError: matplotlib is not installed, or the file cannot be written.
+    """
+    need("matplotlib", f"the picture {path.name}")
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), dpi=120, layout="constrained")

@@ -12,7 +12,7 @@ from contextlib import suppress
 import pytest
 import requests
 
-from t2t_revival.addons.lexical.packing import NO_PHRASES
+from t2t_revival.addons.lexical.tables import NO_PHRASES
 from t2t_revival.cli import decoder, query_server
 from t2t_revival.serving.folder_model import FolderModel
 from tests.cli.served import Server

@@ -3,6 +3,7 @@
 import csv
 import os
 import shutil
+import sys
 
 import numpy as np
 import pytest
@@ -105,6 +106,16 @@ def test_table_picture_and_best(out, scored, capsys, write_checkpoint):
         "model.ckpt-12.npz",
         "averaged/model.ckpt-12.npz",
     ]
+
+
+def test_without_matplotlib_there_is_a_table_alone(out, scored, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    assert run(out) == 0
+    assert (
+        'picture eval-dev.png needs matplotlib: pip install "t2t_revival[plots]"' in capsys.readouterr().err
+    )
+    assert table(out)
+    assert not (out / "eval-dev.png").exists()
 
 
 def test_rows_are_kept_and_what_is_new_or_changed_is_scored(out, scored, capsys, write_checkpoint):

@@ -250,10 +250,9 @@ def test_a_port_that_is_taken(tmp_path, capsys):
 
 
 def test_a_package_that_is_missing(monkeypatch, capsys):
-    monkeypatch.setattr(server, "find_spec", lambda name: None if name == "uvicorn" else name)
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
     refused(
         capsys,
         server.main(["t2t-server", "--saved_model=x"]),
-        "the package uvicorn is not installed",
-        "pip install",
+        't2t-server needs uvicorn: pip install "t2t_revival[server]"',
     )

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from t2t_revival import DecodeHParams, LineConstraints
-from t2t_revival.addons.lexical.packing import NO_PHRASES
+from t2t_revival.addons.lexical.tables import NO_PHRASES
 from t2t_revival.addons.server.batching import Batcher, BatchLimits
 from t2t_revival.addons.server.metrics import Metrics
 from t2t_revival.serving.folder_model import FolderModel

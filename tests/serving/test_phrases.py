@@ -10,8 +10,7 @@ import tensorflow as tf
 from t2t_revival import DecodeHParams, LineConstraints, T2TError
 from t2t_revival.addons.lexical.constraints import fit
 from t2t_revival.addons.lexical.packed_tables import unpack
-from t2t_revival.addons.lexical.packing import pack
-from t2t_revival.addons.lexical.tables import tables_of
+from t2t_revival.addons.lexical.tables import pack, tables_of
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 from t2t_revival.serving.export import export

@@ -16,7 +16,6 @@ import numpy as np
 
 from t2t_revival.addons.ctranslate2.format import (
     MIN_POSITIONS,
-    NOT_INSTALLED,
     check_convertible,
     convert_checkpoint,
     format_vocabulary_map,
@@ -35,6 +34,7 @@ from t2t_revival.decoding.notes import OnNote
 from t2t_revival.decoding.options import CTRANSLATE2, PRECISIONS, DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
+from t2t_revival.utils.extras import need
 from t2t_revival.utils.processes import run_in_child, start_computing
 
 if TYPE_CHECKING:
@@ -341,10 +341,9 @@ def find_device() -> str:
     Raises:
         T2TError: CTranslate2 is not installed.
     """
-    try:
-        import ctranslate2
-    except ImportError as error:
-        raise T2TError(NOT_INSTALLED) from error
+    need("ctranslate2", "engine=ctranslate2")
+    import ctranslate2
+
     return GPU if ctranslate2.get_cuda_device_count() else CPU
 
 

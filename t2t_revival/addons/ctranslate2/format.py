@@ -19,6 +19,7 @@ from t2t_revival.decoding.capabilities import CTRANSLATE2, CTRANSLATE2_FORMAT, P
 from t2t_revival.decoding.engine import load_transformer
 from t2t_revival.errors import T2TError
 from t2t_revival.utils import checked_json, keras_config, native_log
+from t2t_revival.utils.extras import need
 from t2t_revival.utils.files import exclusive_lock, writing
 from t2t_revival.utils.origins import checksum
 
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 MEMORY_AS_NEEDED = "TF_FORCE_GPU_ALLOW_GROWTH"  # TensorFlow, which converts, else takes the whole GPU
 MIN_POSITIONS = 1024  # CTranslate2 has no positions beyond its table
-NOT_INSTALLED = "CTranslate2 is not installed, or too old: pip install -U ctranslate2"
 VOCABULARY = "vocabulary"  # file name without the suffix, which depends on the kind of vocabulary
 SOURCE_VOCABULARY, TARGET_VOCABULARY = "vocabulary.source", "vocabulary.target"  # where there are two
 FOLDER, MODEL, ORIGIN = "ctranslate2-cache", "model", "origin.json"
@@ -69,10 +69,7 @@ def write_ctranslate2(
     Raises:
         T2TError: the package `ctranslate2` is missing, or does not support the model or the vocabularies.
     """
-    try:
-        import ctranslate2.specs  # noqa: F401
-    except ImportError as error:
-        raise T2TError(NOT_INSTALLED) from error
+    need("ctranslate2", "CTranslate2's format")
     from t2t_revival.addons.ctranslate2.spec import make_spec, put_first
 
     check_convertible(model.hparams)

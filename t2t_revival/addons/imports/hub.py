@@ -11,6 +11,7 @@ from t2t_revival.addons.imports import transformers
 from t2t_revival.data.library_sources import silent_hosts
 from t2t_revival.decoding.addons import HUB
 from t2t_revival.errors import T2TError
+from t2t_revival.utils.extras import need
 from t2t_revival.utils.files import writing
 
 NAME = re.compile(r"hf:([\w.-]+/[\w.-]+)(?:@([\w./-]+))?")
@@ -30,11 +31,10 @@ def download(name: str) -> Path:
     Raises:
         T2TError: huggingface_hub is not installed, the hub does not answer, or it has no such model.
     """
-    try:
-        from huggingface_hub import constants, snapshot_download
-        from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
-    except ImportError as error:
-        raise T2TError(f'{name} needs huggingface_hub: pip install "t2t_revival[hf]"') from error
+    need("huggingface_hub", name)
+    from huggingface_hub import constants, snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+
     match = NAME.fullmatch(name)
     if not match:
         raise T2TError(f"{name}: not a name of the hub, such as hf:Helsinki-NLP/opus-mt-en-de")

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from t2t_revival.errors import T2TError
+from t2t_revival.utils.extras import need
 
 TYPES: dict[str, np.dtype[Any]] = {
     "FloatStorage": np.dtype(np.float32),
@@ -53,11 +54,10 @@ def _numpy(path: Path) -> dict[str, np.ndarray]:
 
 
 def _safetensors(path: Path) -> dict[str, np.ndarray]:
-    try:
-        from safetensors import SafetensorError
-        from safetensors.numpy import load_file
-    except ImportError as error:
-        raise T2TError(f'{path}: needs safetensors: pip install "t2t_revival[hf]"') from error
+    need("safetensors", str(path))
+    from safetensors import SafetensorError
+    from safetensors.numpy import load_file
+
     try:
         return load_file(path)
     except SafetensorError as error:

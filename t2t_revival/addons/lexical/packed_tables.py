@@ -1,4 +1,4 @@
-"""Tables of phrases, unpacked by TensorFlow ops; `packing.pack` packs them."""
+"""Tables of phrases, unpacked by TensorFlow ops; `tables.pack` packs them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def unpack(packed: tf.Tensor) -> LexicalTables:
         packed: string [batch]; at least one.
 
     Raises:
-        InvalidArgumentError: a text is not what `packing.pack` returns.
+        InvalidArgumentError: a text is not what `tables.pack` returns.
     """
     raw = tf.io.decode_base64(packed)
     lengths = tf.strings.length(raw) // tf.int32.size

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -173,3 +174,31 @@ def _enter(
     tables.costs[place] = one.cost
     tables.required[place] = unit.required
     tables.forbidden[place] = not unit.required
+
+
+def pack(tables: LexicalTables) -> list[str]:
+    """Returns a text for each sentence, as exported models take it: web-safe base64 of int32, little-endian.
+
+    They are the numbers of phrases, of states and of tokens in the alphabet, and then the sentence's row of
+    each table. Sentences of any sizes can therefore be one batch of a server.
+    """
+    phrases = tables.costs.shape[1]
+    sizes = [phrases, tables.gains.shape[1] // phrases, tables.alphabet.shape[1]]
+    rows = np.concatenate([np.tile(sizes, (len(tables.costs), 1)), *tables], axis=1).astype("<i4")
+    return [base64.urlsafe_b64encode(row.tobytes()).decode() for row in rows]
+
+
+NO_PHRASES = pack(
+    LexicalTables(
+        alphabet=np.array([[-1]]),
+        transitions=np.zeros((1, OTHER_CLASSES + 1), int),
+        ended=np.array([[False]]),
+        gains=np.array([[0]]),
+        next_tokens=np.array([[0]]),
+        costs=np.array([[1]]),
+        overlaps=np.array([[0]]),
+        required=np.array([[0]]),
+        forbidden=np.array([[False]]),
+        reserved=np.array([[1]]),
+    )
+)[0]

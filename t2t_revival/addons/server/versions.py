@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import BaseModel
 
-from t2t_revival.addons.lexical.packing import NO_PHRASES
+from t2t_revival.addons.lexical.tables import NO_PHRASES
 from t2t_revival.addons.server.inspection import Inspector, Training
 from t2t_revival.addons.server.predict import RequestError
 from t2t_revival.addons.server.requests import Limits
