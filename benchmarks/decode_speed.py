@@ -1,23 +1,14 @@
-"""Decoding speed side by side: this project, CTranslate2, OpenNMT-tf, tensor2tensor; same weights, one run.
+"""Decoding speed side by side: this project's engines and exports, and CTranslate2; same weights, one run.
 
-    python benchmarks/decode_speed.py --models=small=OUTPUT_DIR --inputs=test.en --references=test.de \\
-        --onmt_python=ENV/bin/python --t2t_python=ENV/bin/python
+    python benchmarks/decode_speed.py --models=small=OUTPUT_DIR --inputs=test.en --references=test.de
 
 Every contestant is a process with all cores: text in, text out, beam 4, alpha 0.6. They take turns, so that
 other work on the machine affects all of them alike. Several models take turns in one run too, and then
 contestants are named MODEL/CONTESTANT, such as student/ctranslate2-int8-greedy-shortlist. Throughput is
 measured on all lines in batches sorted by length, latency on single lines. BLEU shows the price of speed.
-Stopping rules differ: this project and tensor2tensor stop when no hypothesis can beat the best finished one,
-CTranslate2 when as many hypotheses are finished as the beam is wide, OpenNMT-tf when all of the beam are;
-CTranslate2 has its own length penalty. Names that end with -early, -greedy or -shortlist have
-early_stopping=True, beam_size=1, shortlist=on.
-
-OpenNMT-tf and tensor2tensor run in their own environments, without SentencePiece: they read and write ids,
-and their times exclude text processing. Both are fastest with one single-threaded batch per core, and run so.
---peer_sentences limits their input; speed and BLEU are then those of the first lines.
-
-OpenNMT-tf: see train_speed.py. tensor2tensor 1.15.7 needs Python 3.7 and TensorFlow 1.15.5; install pinned
-versions without dependencies, since pip takes too long to resolve them.
+Stopping rules differ: this project stops when no hypothesis can beat the best finished one, CTranslate2 when
+as many hypotheses are finished as the beam is wide; it has its own length penalty. Names that end with
+-early, -greedy or -shortlist have early_stopping=True, beam_size=1, shortlist=on.
 """
 
 from __future__ import annotations
@@ -34,7 +25,8 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-from peers.decoding_entries import BASELINE, CONTESTANTS, Entry, entry_of, exported, present, say, write_ids
+import results as results_file
+from peers.decoding_entries import BASELINE, CONTESTANTS, Entry, entry_of, exported, say
 from peers.processes import BUSY_CPUS, PEERS, ContestantError, Process, wait_for_quiet
 
 from t2t_revival.metrics.bleu import sacrebleu_score
@@ -50,13 +42,11 @@ class Contestant:
     Attributes:
         entry: the way.
         folder: the exported model, or the output_dir.
-        inputs: the text, or its ids.
         vocabulary: the model's.
     """
 
     entry: Entry
     folder: Path
-    inputs: Path
     vocabulary: Any
 
 
@@ -110,13 +100,13 @@ class Competition:
             entry = contestant.entry
             self.outputs[key] = scratch / f"{number}.{num_parallel_batches}.txt"
             command = [
-                getattr(args, entry.python) if entry.python else sys.executable,
-                str(PEERS / entry.script),
+                sys.executable,
+                str(PEERS / "decoding.py"),
                 f"--engine={entry.engine}",
                 f"--options={json.dumps(entry.options)}",
                 f"--folder={contestant.folder}",
                 f"--num_parallel_batches={num_parallel_batches}",
-                f"--lines={contestant.inputs}",
+                f"--lines={args.inputs}",
                 f"--outputs={self.outputs[key]}",
             ]
             try:
@@ -175,12 +165,9 @@ def compete(contestants: dict[str, Contestant], args: argparse.Namespace, scratc
 
 
 def _score(result: Result, outputs: Path, contestant: Contestant, references: Path) -> None:
-    lines, vocabulary = text_lines(outputs.read_bytes(), str(outputs)), contestant.vocabulary
-    if contestant.entry.ids:
-        lines = [vocabulary.decode(map(int, line.split())) for line in lines]
-    expected = text_lines(references.read_bytes(), str(references))
-    result.bleu = sacrebleu_score(lines, expected[: len(lines)]).score
-    result.output_tokens = sum(len(line) + 1 for line in vocabulary.encode_batch(lines))
+    lines = text_lines(outputs.read_bytes(), str(outputs))
+    result.bleu = sacrebleu_score(lines, text_lines(references.read_bytes(), str(references))).score
+    result.output_tokens = sum(len(line) + 1 for line in contestant.vocabulary.encode_batch(lines))
 
 
 def table(results: dict[str, Result], batch_sizes: Sequence[int], baseline: str = BASELINE) -> str:
@@ -243,12 +230,9 @@ def parse_flags(argv: Sequence[str] | None = None) -> argparse.Namespace:
     add("--baseline", help=f"contestant that ratios are relative to; default the first {BASELINE}")
     add("--batch_sizes", type=_numbers, default=[1, 8, 32, 64], help="comma list, sentences")
     add("--rounds", type=int, default=3)
-    add("--onmt_python", help="interpreter that has OpenNMT-tf 2.32")
-    add("--t2t_python", help="interpreter that has tensor2tensor 1.15")
-    add("--peer_sentences", type=int, help="lines that these two translate; default all")
     add("--singles", type=int, default=100, help="lines of a round that are translated one by one")
     add("--wait_quiet", type=float, default=0, help="seconds to wait at most for a quiet machine")
-    add("--results", type=Path, help="JSON file to write, which speed_picture.py draws")
+    results_file.add_flag(parser)
     args = parser.parse_args(argv)
     try:
         args.entries = _entries(args.models, args.contestants)
@@ -293,29 +277,20 @@ def prepare(args: argparse.Namespace, scratch: Path) -> dict[str, Contestant]:
     """Exports all models.
 
     Raises:
-        OSError, T2TError: a model or the text cannot be read.
+        OSError, T2TError: a model cannot be read.
     """
     from t2t_revival.model_folder import ModelFolder
 
-    lines = text_lines(args.inputs.read_bytes(), str(args.inputs))
-    available = present({contestant for _, contestant in args.entries.values()}, args)
     contestants = {}
     for model, output_dir in args.models.items():
         vocabulary = ModelFolder(output_dir).vocabularies.inputs
         own = scratch / model
         own.mkdir()
-        write_ids(lines[: args.peer_sentences], vocabulary, own / "ids.txt")
-        names = {
-            name: contestant
-            for name, (of, contestant) in args.entries.items()
-            if of == model and contestant in available
-        }
+        names = {name: contestant for name, (of, contestant) in args.entries.items() if of == model}
         folders = exported(output_dir, list(names.values()), own)
         for name, contestant in names.items():
             if contestant in folders:
-                entry = entry_of(contestant)
-                text = own / "ids.txt" if entry.ids else args.inputs
-                contestants[name] = Contestant(entry, folders[contestant], text, vocabulary)
+                contestants[name] = Contestant(entry_of(contestant), folders[contestant], vocabulary)
     return {name: contestants[name] for name in args.entries if name in contestants}
 
 
@@ -332,13 +307,8 @@ def main() -> int:
             return 1
         results = compete(contestants, args, Path(scratch))
     print(f"\n{', '.join(args.models)}: {args.inputs.name}, {os.cpu_count()} CPUs, x {args.baseline}")
-    peers = [name for name in results if contestants[name].entry.ids]
-    if args.peer_sentences and peers:
-        print(f"{', '.join(peers)}: the first {args.peer_sentences:,} sentences")
     print("\n" + table(results, args.batch_sizes, args.baseline), flush=True)
-    if args.results:
-        measured = {name: asdict(result) for name, result in results.items()}
-        args.results.write_text(json.dumps(measured, indent=1), encoding="utf-8")
+    results_file.write(args.out, [{"name": name, **asdict(result)} for name, result in results.items()])
     return 0
 
 

@@ -15,22 +15,20 @@ from __future__ import annotations
 
 import argparse
 import importlib.util
-import json
 import os
-import subprocess
 import sys
 import tempfile
 import time
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
-from importlib import metadata
 from pathlib import Path
 from statistics import median
 from threading import Timer
 from typing import Any, NamedTuple
 
 import numpy as np
+import results
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # a checkout that is not installed
@@ -187,19 +185,11 @@ def spread(values: list[float]) -> str:
     return f"{median(values):,.0f} ({min(values):,.0f}-{max(values):,.0f})"
 
 
-def machine() -> dict[str, Any]:
-    """Returns what the figures were measured with."""
-    libraries = [name for name in ("jax", "keras", "torch", "tensorflow") if importlib.util.find_spec(name)]
-    commit = subprocess.getoutput(f"git -C '{ROOT}' rev-parse HEAD")
-    when = {"commit": commit, "date": time.strftime("%Y-%m-%d %H:%M"), "command": sys.argv}
-    return {**when, **{name: metadata.version(name) for name in libraries}}
-
-
 def parse_flags(argv: list[str] | None) -> argparse.Namespace:
     """Parses the flags."""
     parser = argparse.ArgumentParser(description="Speed of the training step on a GPU, beside PyTorch.")
     add = parser.add_argument
-    add("--out", type=Path, help="file of JSON")
+    results.add_flag(parser)
     add("--minutes", type=float, default=8.0, help="after which what is not measured counts as failed")
     add("--sizes", default="base,big", help="hparams sets, by comma")
     add("--contestants", default=",".join(CONTESTANTS), help="by comma; those not installed are left out")
@@ -229,19 +219,18 @@ def main(argv: list[str] | None = None) -> int:
             raise T2TError("JAX sees no GPU; --tiny tries the script without one")
         speeds = product_speeds(scale.matrix)
         say(f"{device.device_kind}: product of matrices {spread([speed / TERA for speed in speeds])} TFLOP/s")
-        results = []
+        measured: list[Measured] = []
         with tempfile.TemporaryDirectory() as folder:
             for size in args.sizes.split(","):
-                results += measure(contestants, size, args.tokens, scale, Path(folder), end)
+                measured += measure(contestants, size, args.tokens, scale, Path(folder), end)
     except (T2TError, ImportError) as error:
         say(f"error: {error}")
         return 1
-    print(f"{device.device_kind}; {'; '.join(dict.fromkeys(found.name for found in results if found.name))}")
-    for row in [HEADS, ["---"] * len(HEADS), *(found.row(median(speeds)) for found in results)]:
+    print(f"{device.device_kind}; {'; '.join(dict.fromkeys(found.name for found in measured if found.name))}")
+    for row in [HEADS, ["---"] * len(HEADS), *(found.row(median(speeds)) for found in measured)]:
         print(f"| {' | '.join(row)} |")
-    if args.out:
-        figures = {"machine": {"device": device.device_kind, **machine()}, "product": speeds}
-        args.out.write_text(json.dumps({**figures, "results": [vars(found) for found in results]}, indent=1))
+    about = {"device": device.device_kind, "product_flops_per_second": speeds}
+    results.write(args.out, [vars(found) for found in measured], **about)
     return 0
 
 

@@ -34,8 +34,10 @@ from itertools import cycle
 from pathlib import Path
 from statistics import median
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
+import results
 
 BATCH, PARALLEL = 32, 2
 WARMUP_LINES = 64
@@ -229,8 +231,8 @@ def spread(values: Sequence[float], digits: int) -> str:
     return f"{median(values):.{digits}f} ({min(values):.{digits}f} to {max(values):.{digits}f})"
 
 
-def measure(values: argparse.Namespace) -> None:
-    """Measures and prints, in turns."""
+def measure(values: argparse.Namespace) -> list[dict[str, Any]]:
+    """Measures and prints, in turns; returns the figures."""
     lines = values.inputs.read_text(encoding="utf-8").splitlines()[: values.lines]
     bare = BareModel(values.saved_model)
     with serving(values.saved_model) as server:
@@ -251,15 +253,17 @@ def measure(values: argparse.Namespace) -> None:
             ratios = [rate / own for rate, own in zip(found, rates["bare"], strict=True)]
             print(f"{name:>5}: lines/s {spread(found, 1)}, of the bare model {spread(ratios, 2)}")
         most = median(rates[str(max(values.clients))])
-        show_latency(server, bare, lines)
-        show_half_load(server, lines, most / 2, values.seconds * values.rounds)
+        measured = [{"name": name, "lines_per_second": found} for name, found in rates.items()]
+        measured += show_latency(server, bare, lines)
+        measured.append(show_half_load(server, lines, most / 2, values.seconds * values.rounds))
         if values.swaps:
-            swap(values.saved_model, lines, most / 4, values.swaps)
+            measured.append(swap(values.saved_model, lines, most / 4, values.swaps))
         if values.soak_minutes:
-            soak(server, lines, 0.8 * most, 60 * values.soak_minutes)
+            measured.append(soak(server, lines, 0.8 * most, 60 * values.soak_minutes))
+        return measured
 
 
-def show_latency(server: Server, bare: BareModel, lines: Sequence[str]) -> None:
+def show_latency(server: Server, bare: BareModel, lines: Sequence[str]) -> list[dict[str, Any]]:
     """Prints the time of one line of one client, and what the server adds to the model's."""
 
     async def run() -> tuple[list[float], list[float]]:
@@ -273,18 +277,20 @@ def show_latency(server: Server, bare: BareModel, lines: Sequence[str]) -> None:
     own, served = asyncio.run(run())
     added = [1000 * (b - a) for a, b in zip(own, served, strict=True)]
     print(f"one line, ms: model {percentiles(own)}; server {percentiles(served)}; added {median(added):.2f}")
+    return [{"name": "one line, model", "seconds": own}, {"name": "one line, server", "seconds": served}]
 
 
-def show_half_load(server: Server, lines: Sequence[str], rate: float, seconds: float) -> None:
+def show_half_load(server: Server, lines: Sequence[str], rate: float, seconds: float) -> dict[str, Any]:
     """Prints latencies at random arrivals beside that of single requests."""
     alone, _ = closed_loop(server.port, 1, lines, seconds / 2)
     times = open_loop(server.port, rate, lines, seconds)
     p99 = np.percentile(times, 99)
     ratios = f"{p99 / median(alone):.2f} times the median, {p99 / np.percentile(alone, 99):.2f} times the p99"
     print(f"{rate:.1f} requests/s: ms {percentiles(times)}; p99 is {ratios} of single requests")
+    return {"name": "half load", "requests_per_second": rate, "seconds": times}
 
 
-def swap(saved_model: Path, lines: Sequence[str], rate: float, swaps: int) -> None:
+def swap(saved_model: Path, lines: Sequence[str], rate: float, swaps: int) -> dict[str, Any]:
     """Prints errors and memory of a server whose versions change under load."""
     first = max(
         (path for path in saved_model.iterdir() if path.name.isdecimal()), key=lambda path: int(path.name)
@@ -306,9 +312,10 @@ def swap(saved_model: Path, lines: Sequence[str], rate: float, swaps: int) -> No
             times = load.result()
     shown = ", ".join(f"{memory[place]:.0f}" for place in (0, len(memory) // 2, -1))
     print(f"{swaps} swaps, {len(times):,} requests, no error, ms: {percentiles(times)}; memory, MiB: {shown}")
+    return {"name": "swaps", "requests_per_second": rate, "seconds": times, "memory_mib": memory}
 
 
-def soak(server: Server, lines: Sequence[str], rate: float, seconds: float) -> None:
+def soak(server: Server, lines: Sequence[str], rate: float, seconds: float) -> dict[str, Any]:
     """Prints errors and memory of a long run."""
     memory: list[float] = []
     times = open_loop(server.port, rate, lines, seconds, lambda: memory.append(server.memory))
@@ -316,6 +323,7 @@ def soak(server: Server, lines: Sequence[str], rate: float, seconds: float) -> N
     shown = ", ".join(f"{third:.0f}" for third in thirds)
     print(f"soak: {len(times):,} requests in {seconds / 60:.0f} minutes, no error, ms: {percentiles(times)}")
     print(f"memory by thirds, MiB: {shown}; third / second {thirds[2] / thirds[1]:.3f}")
+    return {"name": "soak", "requests_per_second": rate, "seconds": times, "memory_mib": memory}
 
 
 def parser() -> argparse.ArgumentParser:
@@ -328,8 +336,10 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--seconds", type=float, default=10, help="of each measurement")
     found.add_argument("--swaps", type=int, default=0, help="of versions")
     found.add_argument("--soak_minutes", type=float, default=0)
+    results.add_flag(found)
     return found
 
 
 if __name__ == "__main__":
-    measure(parser().parse_args())
+    flags = parser().parse_args()
+    results.write(flags.out, measure(flags))

@@ -14,9 +14,7 @@ from __future__ import annotations
 
 import argparse
 import itertools
-import json
 import os
-import platform
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Sequence
@@ -27,6 +25,7 @@ from statistics import median
 from typing import Any
 
 import numpy as np
+import results
 from peers.batches import Pair, read_ids, synthetic_pairs, token_batches, write_batches
 from peers.processes import (
     BUSY_CPUS,
@@ -284,7 +283,7 @@ def parse_flags(argv: Sequence[str] | None = None) -> argparse.Namespace:
     add("--learning_rate_constant", type=float, default=0.5, help="factor of the paper's eq. (3)")
     add("--learning_rate_warmup_steps", type=int, default=100)
     add("--seed", type=int, default=1)
-    add("--json", type=Path, help="file for every window's figures")
+    results.add_flag(parser)
     return parser.parse_args(argv)
 
 
@@ -311,21 +310,17 @@ def main() -> int:
     except (OSError, ValueError) as error:
         _say(f"error: {error}")
         return 1
-    report: dict[str, Any] = {
-        "machine": {"cpus": os.cpu_count(), "platform": platform.platform(), "load": os.getloadavg()},
-        "flags": {
-            name: str(value) if isinstance(value, Path) else value for name, value in vars(args).items()
-        },
-        "sizes": {},
-    }
+    report: list[dict[str, Any]] = []
     for size in args.sizes:
-        results = run_size(size, pythons, pairs, args)
-        report["sizes"][size] = {key: {**vars(r), "speeds": r.speeds} for key, r in results.items()}
+        found = run_size(size, pythons, pairs, args)
+        report += [
+            {"size": size, "contestant": key, **vars(one), "target_tokens_per_second": one.speeds}
+            for key, one in found.items()
+        ]
         print(f"\n{size}: {SIZES[size]}, batches of {args.batch_size} tokens, {os.cpu_count()} CPUs\n")
-        print(table(results))
-        print(f"\n{disturbed(results.values()) or 'The machine was quiet.'}", flush=True)
-    if args.json:
-        args.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+        print(table(found))
+        print(f"\n{disturbed(found.values()) or 'The machine was quiet.'}", flush=True)
+    results.write(args.out, report)
     return 0
 
 

@@ -1,9 +1,8 @@
 """A contestant's process, which trains on command and answers in JSON.
 
-Commands, one per line on stdin: "go N" trains N steps on the next N batches, repeated without end;
-"read FILE" trains on the batches of another file; "loss" computes the loss on the held-out batches; "release"
-frees the memory of a GPU that is not in use. An answer is one line on stdout, with the key "error" if it
-failed; output of libraries goes to stderr.
+Commands, one per line on stdin: "go N" trains N steps on the next N batches, repeated without end; "loss"
+computes the loss on the held-out batches. An answer is one line on stdout, with the key "error" if it failed;
+output of libraries goes to stderr.
 """
 
 from __future__ import annotations
@@ -44,19 +43,6 @@ class Config:
 
 
 @dataclass(frozen=True)
-class Device:
-    """The device that trains.
-
-    Attributes:
-        name: of the GPU; "CPU" without one.
-        memory: bytes, or `None` if it is not known.
-    """
-
-    name: str = "CPU"
-    memory: int | None = None
-
-
-@dataclass(frozen=True)
 class Contestant:
     """A model in training.
 
@@ -66,21 +52,14 @@ class Contestant:
         step: trains on the next batch and returns its loss, in the contestant's own definition.
         held_out_loss: returns the sum of -log p(token), in nats, without smoothing and dropout, over the
             target tokens of a batch.
-        load: replaces the training batches by others; `None` if that is not offered.
-        release: frees the memory of a GPU that is not in use, as far as the library can.
-        peak_memory: returns the peak of the GPU memory in use since `load`, or since the start; bytes, `None`
-            without a GPU.
-        device: that trains.
+        peak_memory: returns the peak of the GPU memory in use, bytes; `None` without a GPU.
     """
 
     name: str
     parameters: int
     step: Callable[[], Any]
     held_out_loss: Callable[[Batch], float]
-    load: Callable[[list[Batch]], None] | None = None
-    release: Callable[[], None] = lambda: None
     peak_memory: Callable[[], int | None] = lambda: None
-    device: Device = Device()
 
 
 def serve(build: Callable[[Config, list[Batch]], Contestant]) -> None:
@@ -102,27 +81,12 @@ def serve(build: Callable[[Config, list[Batch]], Contestant]) -> None:
     try:
         train, held_out = read_batches(args.batches)
         contestant = build(Config(**args.config), train)
-        device = contestant.device
-        answer(
-            name=contestant.name,
-            parameters=contestant.parameters,
-            device=device.name,
-            memory=device.memory,
-        )
+        answer(name=contestant.name, parameters=contestant.parameters)
         waiting = itertools.cycle(train)
         for line in sys.stdin:
             command, *argument = line.split(maxsplit=1)
             if command == "loss":
                 answer(loss=_mean_loss(contestant, held_out))
-            elif command == "read":
-                train, _ = read_batches(Path(argument[0].strip()))
-                waiting = itertools.cycle(train)
-                assert contestant.load, "this contestant loads no other batches"
-                contestant.load(train)
-                answer(batches=len(train))
-            elif command == "release":
-                contestant.release()
-                answer()
             else:
                 answer(**_window(contestant, list(itertools.islice(waiting, int(argument[0])))))
     except Exception as error:

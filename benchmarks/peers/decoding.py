@@ -1,19 +1,32 @@
-"""Contestants of decode_speed.py that have this project's vocabulary: text in, text out."""
+"""Contestants of decode_speed.py: processes that translate a file on command and answer in JSON.
+
+Commands, one per line on stdin: "go BATCH" translates all lines in batches of BATCH sentences, "one COUNT"
+the first COUNT lines one by one. An answer is one line on stdout; output of libraries goes to stderr.
+"""
 
 from __future__ import annotations
 
+import argparse
+import json
+import os
+import resource
+import sys
+import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
-from translating import ALPHA, BEAM_SIZE, EOS, MOST_TOKENS, in_batches, padded, serve
+import numpy as np
 
 if TYPE_CHECKING:
-    from translating import Translate
-
     from t2t_revival.data.vocabulary import Vocabularies
 
-LEAST_TOKENS = 16  # minimum that t2t_revival counts per sentence
+Translate: TypeAlias = Callable[[list[str], int], list[str]]  # lines, sentences of a batch -> translations
+EOS = 1
+BEAM_SIZE, ALPHA = 4, 0.6
+MOST_TOKENS = 100  # of CTranslate2's outputs; t2t_revival's limit is the input's length + 50
+LEAST_TOKENS = 16  # that t2t_revival counts per sentence
 
 
 def decoder(
@@ -135,5 +148,81 @@ ENGINES: dict[str, Callable[..., Translate]] = {
     "ctranslate2": ctranslate2,
 }
 
+
+def padded(sentences: list[list[int]]) -> np.ndarray:
+    """Pads ids with 0 to int32 [sentences, longest]."""
+    rows = np.zeros((len(sentences), max(map(len, sentences))), np.int32)
+    for row, ids in enumerate(sentences):
+        rows[row, : len(ids)] = ids
+    return rows
+
+
+def in_batches(
+    lines: list[str],
+    batch: int,
+    num_parallel_batches: int,
+    ask: Callable[[list[str]], list[str]],
+) -> list[str]:
+    """Translates batches of lines of similar lengths, longest first, in parallel threads.
+
+    Args:
+        lines: lines to translate.
+        batch: sentences per batch.
+        num_parallel_batches: number of threads.
+        ask: translates the lines of one batch.
+    """
+    order = sorted(range(len(lines)), key=lambda index: -len(lines[index]))
+    calls = [order[start : start + batch] for start in range(0, len(order), batch)]
+
+    def answer(call: list[int]) -> list[str]:
+        return ask([lines[index] for index in call])
+
+    with ThreadPoolExecutor(num_parallel_batches) as pool:
+        sorted_outputs = [output for outputs in pool.map(answer, calls) for output in outputs]
+    places = {index: place for place, index in enumerate(order)}
+    return [sorted_outputs[places[index]] for index in range(len(lines))]
+
+
+def serve() -> None:
+    """Builds the engine named by --engine, then runs the commands on stdin."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--engine", choices=ENGINES, required=True)
+    parser.add_argument("--options", type=json.loads, default={})
+    parser.add_argument("--folder", type=Path, required=True)
+    parser.add_argument("--num_parallel_batches", type=int, required=True)
+    parser.add_argument("--lines", type=Path, required=True)
+    parser.add_argument("--outputs", type=Path, required=True)
+    args = parser.parse_args()
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    lines = args.lines.read_text(encoding="utf-8").split("\n")
+    if not lines[-1]:
+        lines.pop()  # after the last line's end
+    translate = ENGINES[args.engine](args.folder, args.num_parallel_batches, **args.options)
+    translate(lines[:64], 32)
+    print(json.dumps({"ready": True}), file=answers, flush=True)
+    for line in sys.stdin:
+        command, count = line.split()
+        answer: dict[str, Any] = {}
+        cpu, start = time.process_time(), time.perf_counter()
+        if command == "go":
+            args.outputs.write_text("\n".join(translate(lines, int(count))) + "\n", encoding="utf-8")
+            answer["sentences"] = len(lines)
+        else:
+            answer["milliseconds"] = [_milliseconds(translate, text) for text in lines[: int(count)]]
+        answer.update(
+            seconds=time.perf_counter() - start,
+            cpu_seconds=time.process_time() - cpu,
+            peak_rss_mb=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        )
+        print(json.dumps(answer), file=answers, flush=True)
+
+
+def _milliseconds(translate: Translate, text: str) -> float:
+    start = time.perf_counter()
+    translate([text], 1)
+    return 1e3 * (time.perf_counter() - start)
+
+
 if __name__ == "__main__":
-    serve(ENGINES)
+    serve()

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-
-from peers.processes import PEERS, missing
-
-if TYPE_CHECKING:
-    from t2t_revival.data.vocabulary import TextEncoder
+from typing import Any
 
 BASELINE = "ctranslate2-float32"
 
@@ -22,19 +16,9 @@ BASELINE = "ctranslate2-float32"
 class Entry:
     """A contestant of decode_speed.py."""
 
-    engine: str  # name in its script
-    export: Sequence[str] | None = (
-        None  # arguments of "python" that export its folder; `None` loads the output_dir
-    )
+    engine: str  # name in decoding.py
+    export: Sequence[str] | None = None  # flags of t2t-exporter; `None` loads the output_dir
     options: dict[str, Any] = field(default_factory=dict)  # of the engine
-    script: str = "decoding.py"  # in peers/
-    python: str | None = None  # flag with its interpreter; `None` stands for this one
-    module: str = ""  # that the interpreter must import
-
-    @property
-    def ids(self) -> bool:
-        """True if inputs and outputs are ids instead of text."""
-        return self.python is not None
 
 
 MODIFIERS = {  # at the end of a contestant's name, as in ctranslate2-int8-greedy-shortlist
@@ -42,37 +26,21 @@ MODIFIERS = {  # at the end of a contestant's name, as in ctranslate2-int8-greed
     "greedy": "beam_size=1",
     "shortlist": "shortlist=on",  # skipped without the output_dir's shortlist.npz
 }
-EXPORTER = ("-m", "t2t_revival.cli.exporter")
-CTRANSLATE2 = (*EXPORTER, "--format=ctranslate2")
-LITERT = (*EXPORTER, "--format=litert")
-WEIGHTS = str(PEERS / "weights.py")
+CTRANSLATE2 = ("--format=ctranslate2",)
+LITERT = ("--format=litert",)
 CONTESTANTS = {
     "t2t-decoder": Entry("decoder"),
     "t2t-decoder-int8": Entry("decoder", options={"precision": "int8"}),
     "t2t-decoder-ctranslate2-float32": Entry("decoder", options={"engine": "ctranslate2"}),
     "t2t-decoder-ctranslate2-int8": Entry("decoder", options={"engine": "ctranslate2", "precision": "int8"}),
-    "saved_model-float32": Entry("saved_model", EXPORTER),
-    "saved_model-bfloat16": Entry("saved_model", (*EXPORTER, "--quantize=bfloat16")),
-    "saved_model-int8": Entry("saved_model", (*EXPORTER, "--quantize=int8")),
-    "saved_model-int8_weights": Entry("saved_model", (*EXPORTER, "--quantize=int8_weights")),
+    "saved_model-float32": Entry("saved_model", ()),
+    "saved_model-bfloat16": Entry("saved_model", ("--quantize=bfloat16",)),
+    "saved_model-int8": Entry("saved_model", ("--quantize=int8",)),
+    "saved_model-int8_weights": Entry("saved_model", ("--quantize=int8_weights",)),
     "litert-float32": Entry("litert", LITERT),
     "litert-int8": Entry("litert", (*LITERT, "--quantize=int8")),
     BASELINE: Entry("ctranslate2", CTRANSLATE2, {"compute_type": "float32"}),
     "ctranslate2-int8": Entry("ctranslate2", CTRANSLATE2, {"compute_type": "int8"}),
-    "opennmt-tf-float32": Entry(
-        "opennmt",
-        (WEIGHTS, "--peer=opennmt"),
-        script="onmt_decoding.py",
-        python="onmt_python",
-        module="opennmt",
-    ),
-    "tensor2tensor-float32": Entry(
-        "t2t",
-        (WEIGHTS, "--peer=t2t"),
-        script="t2t_decoding.py",
-        python="t2t_python",
-        module="tensor2tensor",
-    ),
 }
 
 
@@ -87,11 +55,9 @@ def entry_of(name: str) -> Entry:
     while words and words[-1] in MODIFIERS:
         modifiers.insert(0, words.pop())
     entry = CONTESTANTS.get("-".join(words))
-    if entry is None or (entry.ids and modifiers):
-        raise ValueError(
-            f"unknown: {name}; known: {', '.join(CONTESTANTS)}, of which those without ids may end with "
-            + ", ".join(f"-{modifier}" for modifier in MODIFIERS)
-        )
+    if entry is None:
+        ends = ", ".join(f"-{modifier}" for modifier in MODIFIERS)
+        raise ValueError(f"unknown: {name}; known: {', '.join(CONTESTANTS)}, which may end with {ends}")
     if not modifiers:
         return entry
     settings = ",".join(MODIFIERS[modifier] for modifier in modifiers)
@@ -116,19 +82,6 @@ def _bare_ctranslate2(entry: Entry, modifiers: Sequence[str]) -> Entry:
     return replace(entry, export=export, options=options)
 
 
-def present(contestants: Iterable[str], args: argparse.Namespace) -> list[str]:
-    """Returns the available contestants; stderr names what the others lack."""
-    available = []
-    for key in contestants:
-        entry = entry_of(key)
-        reason = entry.python and missing(entry.python, entry.module, getattr(args, entry.python))
-        if reason:
-            say(f"{key}: skipped: {reason}")
-        else:
-            available.append(key)
-    return available
-
-
 def exported(output_dir: Path, contestants: Sequence[str], scratch: Path) -> dict[str, Path]:
     """Exports the models, and returns each contestant's folder."""
     folders: dict[str, Path] = {}
@@ -142,7 +95,10 @@ def exported(output_dir: Path, contestants: Sequence[str], scratch: Path) -> dic
             target = scratch / f"export-{len(made)}"
             flags = [f"--output_dir={output_dir}", f"--export_dir={target}"]
             done = subprocess.run(
-                [sys.executable, *export, *flags], capture_output=True, text=True, check=False
+                [sys.executable, "-m", "t2t_revival.cli.exporter", *export, *flags],
+                capture_output=True,
+                text=True,
+                check=False,
             )
             if done.returncode:
                 say(f"{key}: skipped: {done.stderr.strip().splitlines()[-1]}")
@@ -151,12 +107,6 @@ def exported(output_dir: Path, contestants: Sequence[str], scratch: Path) -> dic
             made[export] = versions[0] if versions else target
         folders[key] = made[export]
     return folders
-
-
-def write_ids(lines: Sequence[str], vocabulary: TextEncoder, path: Path) -> None:
-    """Writes the ids of each line without EOS, as in "17 4 290"."""
-    encoded = vocabulary.encode_batch(lines)
-    path.write_text("".join(" ".join(map(str, ids)) + "\n" for ids in encoded), encoding="utf-8")
 
 
 def say(line: str) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import itertools
 import random
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, cast
 
@@ -16,7 +16,7 @@ import jax
 import keras
 import numpy as np
 from batches import PAD, Batch
-from contestant import Config, Contestant, Device, serve
+from contestant import Config, Contestant, serve
 from hparams_of import hparams_of
 from keras import ops
 
@@ -39,12 +39,6 @@ class Repeated:
             yield batch.inputs, batch.targets, np.array([1 / batch.target_tokens], np.float32)
 
 
-def device() -> Device:
-    """Returns the device that trains."""
-    first = jax.local_devices()[0]
-    return Device(first.device_kind) if first.platform == "gpu" else Device()
-
-
 def peak_memory() -> int | None:
     """Returns the peak of the GPU memory of this process in bytes, `None` without a GPU."""
     statistics = jax.local_devices()[0].memory_stats()
@@ -58,18 +52,7 @@ def build(config: Config, batches: list[Batch]) -> Contestant:
     model = compile_model(build_model(hparams, config.vocab_size, precision), hparams)
     engine = JaxEngine(RunConfig(Path(tempfile.mkdtemp()), strategy="default"))  # for compiled steps
     engine.prepare(model)
-    last: list[StepLogs] = []
-    start_step: list[Callable[[], StepLogs]] = []
-
-    def load(batches: list[Batch]) -> None:
-        if last:
-            engine.synchronize()
-        engine.stop()
-        start_step[:] = [engine.start(cast(Any, Repeated(batches)))]
-
-    def step() -> Loss:
-        last[:] = [start_step[0]()]
-        return Loss(engine, last[0])
+    start_step = engine.start(cast(Any, Repeated(batches)))
 
     def held_out_loss(batch: Batch) -> float:
         engine.synchronize()
@@ -78,15 +61,12 @@ def build(config: Config, batches: list[Batch]) -> Contestant:
         losses = smoothed_cross_entropy(ops.reshape(logits, (len(targets), -1)), targets, 0.0)
         return float(ops.sum(losses * (targets != PAD)))
 
-    load(batches)
     return Contestant(
         name=f"t2t_revival, Keras {keras.__version__}, JAX {jax.__version__}",
         parameters=model.count_params(),
-        step=step,
+        step=lambda: Loss(engine, start_step()),
         held_out_loss=held_out_loss,
-        load=load,
         peak_memory=peak_memory,
-        device=device(),
     )
 
 

@@ -13,6 +13,11 @@ from typing import Any
 
 PEERS = Path(__file__).parent
 BUSY_CPUS = 0.15  # others' CPU use above which a window counts as disturbed
+ENVIRONMENT = {
+    "TF_CPP_MIN_LOG_LEVEL": "2",
+    "TF_FORCE_GPU_ALLOW_GROWTH": "true",
+    "PYTHONUNBUFFERED": "1",
+}
 Answer = dict[str, Any]  # of a contestant
 Window = Answer
 
@@ -61,7 +66,7 @@ class Process:
                 stdout=subprocess.PIPE,
                 stderr=stderr,
                 text=True,
-                env=_environment(),
+                env={**os.environ, **ENVIRONMENT},
             )
         try:
             self.description = self._answer()
@@ -108,17 +113,6 @@ class Process:
         status = self.process.wait()
         last = self.log.read_text(errors="replace").strip().splitlines()[-5:]
         raise ContestantError("\n".join([f"ended with status {status}; last output:", *last]))
-
-
-def _environment() -> dict[str, str]:
-    """Returns the environment without TensorFlow 2's variables, which break tensor2tensor."""
-    inherited = {name: value for name, value in os.environ.items() if name != "TF2_BEHAVIOR"}
-    return {
-        **inherited,
-        "TF_CPP_MIN_LOG_LEVEL": "2",
-        "TF_FORCE_GPU_ALLOW_GROWTH": "true",
-        "PYTHONUNBUFFERED": "1",
-    }
 
 
 def _busy_cpu_seconds() -> float | None:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
 import torch
 from batches import PAD, Batch
-from contestant import Config, Contestant, Device, serve
+from contestant import Config, Contestant, serve
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -84,14 +83,6 @@ def on_device(batch: Batch) -> Pair:
     return inputs, targets
 
 
-def device() -> Device:
-    """Returns the device that trains."""
-    if DEVICE == "cpu":
-        return Device()
-    properties = torch.cuda.get_device_properties(0)
-    return Device(properties.name, properties.total_memory)
-
-
 def build(config: Config, batches: list[Batch]) -> Contestant:
     torch.manual_seed(config.seed)
     torch.backends.mha.set_fastpath_enabled(False)  # it fails under autocast
@@ -102,13 +93,7 @@ def build(config: Config, batches: list[Batch]) -> Contestant:
     schedule = torch.optim.lr_scheduler.LambdaLR(
         optimizer, lambda step: scale * min((step + 1) ** -0.5, (step + 1) * warmup**-1.5)
     )
-    waiting: Iterator[Pair] = iter(())
-
-    def load(batches: list[Batch]) -> None:
-        nonlocal waiting
-        waiting = itertools.cycle([on_device(batch) for batch in batches])
-        if DEVICE == "cuda":
-            torch.cuda.reset_peak_memory_stats()
+    waiting = itertools.cycle([on_device(batch) for batch in batches])
 
     def loss_of(inputs: Tensor, targets: Tensor, smoothing: float = 0.0, reduction: str = "mean") -> Tensor:
         with torch.autocast(DEVICE, torch.bfloat16, enabled=config.precision == "bfloat16"):
@@ -136,16 +121,12 @@ def build(config: Config, batches: list[Batch]) -> Contestant:
         model.train()
         return total
 
-    load(batches)
     return Contestant(
         name=f"PyTorch {torch.__version__}",
         parameters=sum(weight.numel() for weight in model.parameters()),
         step=step,
         held_out_loss=held_out_loss,
-        load=load,
-        release=torch.cuda.empty_cache,
         peak_memory=lambda: torch.cuda.max_memory_allocated() if DEVICE == "cuda" else None,
-        device=device(),
     )
 
 
