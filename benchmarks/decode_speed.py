@@ -25,7 +25,7 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-import results as results_file
+import result_file
 from peers.decoding_entries import BASELINE, CONTESTANTS, Entry, entry_of, exported, say
 from peers.processes import BUSY_CPUS, PEERS, ContestantError, Process, wait_for_quiet
 
@@ -232,7 +232,7 @@ def parse_flags(argv: Sequence[str] | None = None) -> argparse.Namespace:
     add("--rounds", type=int, default=3)
     add("--singles", type=int, default=100, help="lines of a round that are translated one by one")
     add("--wait_quiet", type=float, default=0, help="seconds to wait at most for a quiet machine")
-    results_file.add_flag(parser)
+    result_file.add_flag(parser)
     args = parser.parse_args(argv)
     try:
         args.entries = _entries(args.models, args.contestants)
@@ -308,7 +308,7 @@ def main() -> int:
         results = compete(contestants, args, Path(scratch))
     print(f"\n{', '.join(args.models)}: {args.inputs.name}, {os.cpu_count()} CPUs, x {args.baseline}")
     print("\n" + table(results, args.batch_sizes, args.baseline), flush=True)
-    results_file.write(args.out, [{"name": name, **asdict(result)} for name, result in results.items()])
+    result_file.write(args.out, [{"name": name, **asdict(result)} for name, result in results.items()])
     return 0
 
 

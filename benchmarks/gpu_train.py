@@ -28,7 +28,7 @@ from threading import Timer
 from typing import Any, NamedTuple
 
 import numpy as np
-import results
+import result_file
 
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))  # a checkout that is not installed
@@ -189,7 +189,7 @@ def parse_flags(argv: list[str] | None) -> argparse.Namespace:
     """Parses the flags."""
     parser = argparse.ArgumentParser(description="Speed of the training step on a GPU, beside PyTorch.")
     add = parser.add_argument
-    results.add_flag(parser)
+    result_file.add_flag(parser)
     add("--minutes", type=float, default=8.0, help="after which what is not measured counts as failed")
     add("--sizes", default="base,big", help="hparams sets, by comma")
     add("--contestants", default=",".join(CONTESTANTS), help="by comma; those not installed are left out")
@@ -230,7 +230,7 @@ def main(argv: list[str] | None = None) -> int:
     for row in [HEADS, ["---"] * len(HEADS), *(found.row(median(speeds)) for found in measured)]:
         print(f"| {' | '.join(row)} |")
     about = {"device": device.device_kind, "product_flops_per_second": speeds}
-    results.write(args.out, [vars(found) for found in measured], **about)
+    result_file.write(args.out, [vars(found) for found in measured], **about)
     return 0
 
 

@@ -1,161 +1,81 @@
-"""Throughput of the input pipeline, and a profile of it.
+"""Throughput of the input pipeline: making a translation problem's data, and reading it as a training does.
 
     python benchmarks/input_pipeline.py --data_source=FOLDER
 
-Generates the data of a translation problem from a folder of text, and reads it as a training does:
-
 - generation: pairs/s of one process, without training the vocabulary, beside SentencePiece alone on the same
-  lines;
+  lines, both in turns on one core;
 - reading: target tokens/s of the batches within a given time, on all cores; with `--processes`, of so many
   processes side by side, without TensorFlow, as each process of a training under JAX reads them;
-- padding: the padding's share of a batch's positions, on both sides, over an epoch.
-
-The profile lists the functions in which reading, without TensorFlow, spends most of its time.
+- padding: the padding's share of the positions of these batches, on both sides.
 """
 
 from __future__ import annotations
 
-import argparse
-import cProfile
-import io
-import itertools
-import multiprocessing
 import os
-import pstats
-import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from argparse import ArgumentParser, RawDescriptionHelpFormatter
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import partial
+from multiprocessing import get_context
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
-from t2t_revival import HParams, T2TError, Text2TextProblem, registry
+import result_file
+
+from t2t_revival import T2TError, Text2TextProblem, registry
 from t2t_revival.data.batching import TrainingBatches
-from t2t_revival.data.records import SplitData
-from t2t_revival.data.vocabulary.text_encoder import Splits
 from t2t_revival.problems.problem import TRAIN
 from t2t_revival.training.engines.tensorflow_engine import batch_dataset
 
-NEEDED = 500_000  # target tokens/s that training `base` consumes on a fast GPU
-ROWS = 12  # of the profile
 
-
-@dataclass(frozen=True)
-class Generation:
-    """Pairs per second of one process, and of SentencePiece alone."""
-
-    pairs: int
-    ours: float
-    bare: float
-
-
-@dataclass(frozen=True)
-class Reading:
-    """Target tokens per second, and the share of padding among the positions of both sides."""
-
-    tokens: float
-    padding: float
-
-
-def measure_generation(problem: Text2TextProblem, data_dir: Path, rounds: int) -> Generation:
-    """Times both in turns on one core and returns medians; data_dir must hold the data."""
-    assert problem.config.data_source is not None
-    source = problem.make_source(problem.config.data_source, None)
+def measure_generation(problem: Text2TextProblem, text: str, data_dir: Path, rounds: int) -> dict[str, Any]:
+    """Makes the shards of data_dir again in each round; returns pairs/s, and the share of the medians."""
+    source = problem.make_source(text, None)
     pairs = list(source.pairs(TRAIN, 0, source.count(TRAIN)))
     sides = [list(side) for side in zip(*pairs, strict=True)]
     vocabulary = problem.open(data_dir).vocabularies.inputs
     ours, bare = [], []
-    with one_core():
-        for _ in range(rounds):
-            for shard in problem.open(data_dir).split(TRAIN).paths:
-                shard.unlink()
-            began = time.perf_counter()
-            problem.generate_data(data_dir)
-            ours.append(len(pairs) / (time.perf_counter() - began))
-            began = time.perf_counter()
-            for side in sides:
-                vocabulary.encode_batch(side)
-            bare.append(len(pairs) / (time.perf_counter() - began))
-    return Generation(len(pairs), median(ours), median(bare))
+    cores = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {min(cores)})  # of the processes that are started, too
+    for _ in range(rounds):
+        for shard in problem.open(data_dir).split(TRAIN).paths:
+            shard.unlink()
+        began = time.perf_counter()
+        problem.generate_data(data_dir)
+        ours.append(len(pairs) / (time.perf_counter() - began))
+        began = time.perf_counter()
+        for side in sides:
+            vocabulary.encode_batch(side)
+        bare.append(len(pairs) / (time.perf_counter() - began))
+    os.sched_setaffinity(0, cores)
+    speeds = {"pairs_per_s": ours, "sentencepiece_pairs_per_s": bare}
+    return {"name": "generation", "pairs": len(pairs), **speeds, "share": median(ours) / median(bare)}
 
 
-@contextmanager
-def one_core() -> Iterator[None]:
-    """Context in which this process and its children run on one core."""
-    before = os.sched_getaffinity(0)
-    os.sched_setaffinity(0, {min(before)})
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, before)
-
-
-def measure_reading(
-    data: SplitData, hparams: HParams, splits: tuple[Splits, Splits], seconds: float
-) -> Reading:
-    """Reads the dataset as `fit` does, with prefetching."""
-    batches = TrainingBatches(data, hparams, seed=1, splits=splits)
-    count, positions = 0, 0
-    elements = iter(batch_dataset(batches))
-    next(elements)  # fills the buffers
-    first = batches.tokens(1)
-    began = time.perf_counter()
-    while time.perf_counter() - began < seconds:
-        features, _, _ = next(elements)
-        positions += sum(int(side.shape[0] * side.shape[1]) for side in features.values())
+def measure_reading(make: Callable[[], TrainingBatches], prefetch: bool, seconds: float) -> dict[str, float]:
+    """Reads batches, prefetched by TensorFlow as in `fit` or without it; positions are of both sides."""
+    batches = make()
+    sides = (element[:2] for element in batches.elements())
+    if prefetch:
+        sides = (features.values() for features, *_ in batch_dataset(batches))
+    next(sides)  # fills the buffers
+    count, positions, first, began = 1, 0, batches.tokens(1), time.perf_counter()
+    while (passed := time.perf_counter() - began) < seconds:
+        positions += sum(int(side.shape[0] * side.shape[1]) for side in next(sides))
         count += 1
-    passed = time.perf_counter() - began
-    last = batches.tokens(count + 1)
-    target, source = last.target_tokens - first.target_tokens, last.source_tokens - first.source_tokens
-    return Reading(target / passed, 1 - (target + source) / positions)
+    target, source, _ = (now - before for now, before in zip(batches.tokens(count), first, strict=True))
+    return {"target_tokens_per_s": target / passed, "padding_share": 1 - (target + source) / positions}
 
 
-def measure_processes(
-    data: SplitData, hparams: HParams, splits: tuple[Splits, Splits], seconds: float, count: int
-) -> float:
-    """Returns the target tokens per second of all processes together, each of which reads everything."""
-    processes = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(count, processes) as pool:
-        own = [pool.submit(read_elements, data, hparams, splits, seconds) for _ in range(count)]
-        return sum(future.result() for future in own)
-
-
-def read_elements(data: SplitData, hparams: HParams, splits: tuple[Splits, Splits], seconds: float) -> float:
-    """Reads batches without TensorFlow; returns target tokens per second."""
-    batches = TrainingBatches(data, hparams, seed=1, splits=splits)
-    elements = batches.elements()
-    next(elements)
-    count, first, began = 0, batches.tokens(1), time.perf_counter()
-    while time.perf_counter() - began < seconds:
-        next(elements)
-        count += 1
-    passed = time.perf_counter() - began
-    return (batches.tokens(count + 1).target_tokens - first.target_tokens) / passed
-
-
-def profile_reading(data: SplitData, hparams: HParams, splits: tuple[Splits, Splits], batches: int) -> str:
-    """Returns the functions with the largest own time, as a table."""
-    elements = TrainingBatches(data, hparams, seed=1, splits=splits).elements()
-    profile = cProfile.Profile()
-    profile.runcall(lambda: list(itertools.islice(elements, batches)))
-    text = io.StringIO()
-    pstats.Stats(profile, stream=text).strip_dirs().sort_stats("tottime").print_stats(ROWS)
-    return "\n".join(line for line in text.getvalue().splitlines() if line.strip())
-
-
-def main(argv: list[str] | None = None) -> int:
+def main(argv: list[str] | None = None) -> None:
     """Entry point."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument(
-        "--data_source", default="sample", help="a folder with train.en train.de dev.en dev.de"
-    )
+    parser = ArgumentParser(description=__doc__, formatter_class=RawDescriptionHelpFormatter)
+    parser.add_argument("--data_source", default="sample", help="folder with train.en train.de dev.en dev.de")
     parser.add_argument("--problem", default="translate_ende")
     parser.add_argument("--hparams_set", default="base")
     parser.add_argument("--vocab_size", type=int, default=0, help="0 chooses by problem and corpus")
@@ -163,35 +83,28 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--processes", type=int, default=0)
-    values = parser.parse_args(argv)
-    hparams = registry.hparams(values.hparams_set).replace(subword_dropout=values.subword_dropout)
+    result_file.add_flag(parser)
+    args = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as folder:
-        data_dir = Path(folder)
-        problem = registry.problem(
-            values.problem, data_source=values.data_source, vocab_size=values.vocab_size
-        )
         try:
-            problem.generate_data(data_dir)
+            hparams = registry.hparams(args.hparams_set, f"subword_dropout={args.subword_dropout}")
+            problem = registry.problem(args.problem, data_source=args.data_source, vocab_size=args.vocab_size)
+            problem.generate_data(Path(folder))
         except T2TError as error:
             parser.error(str(error))
-        generation = measure_generation(problem, data_dir, values.rounds)
-        opened = problem.open(data_dir)
-        data, splits = opened.split(TRAIN), opened.vocabularies.splits()
-        reading = measure_reading(data, hparams, splits, values.seconds)
-        side_by_side = 0.0
-        if values.processes:
-            side_by_side = measure_processes(data, hparams, splits, values.seconds, values.processes)
-        profile = profile_reading(data, hparams, splits, 200)
-    share = generation.ours / generation.bare
-    print(f"generation  {generation.ours:12,.0f} pairs/s of one process, {generation.pairs:,} pairs")
-    print(f"            {generation.bare:12,.0f} pairs/s SentencePiece alone; {share:.0%} of it")
-    print(f"reading     {reading.tokens:12,.0f} target tokens/s ({reading.tokens / NEEDED:.1f} x {NEEDED:,})")
-    if side_by_side:
-        print(f"            {side_by_side:12,.0f} target tokens/s of {values.processes} processes together")
-    print(f"padding     {reading.padding:12.1%} of both sides' positions, {values.hparams_set}'s batches")
-    print(profile)
-    return 0
+        found = [measure_generation(problem, args.data_source, Path(folder), args.rounds)]
+        data = problem.open(Path(folder))
+        make = partial(TrainingBatches, data.split(TRAIN), hparams, seed=1, splits=data.vocabularies.splits())
+        found.append({"name": "reading", **measure_reading(make, True, args.seconds)})
+        if args.processes:
+            with ProcessPoolExecutor(args.processes, get_context("spawn")) as pool:
+                read = pool.map(partial(measure_reading, make, False), [args.seconds] * args.processes)
+                speed = sum(one["target_tokens_per_s"] for one in read)
+            found.append({"name": f"reading, {args.processes} processes", "target_tokens_per_s": speed})
+    for figures in found:
+        print(", ".join(f"{name} {value}" for name, value in figures.items()))
+    result_file.write(args.out, found)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

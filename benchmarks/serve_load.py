@@ -37,7 +37,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-import results
+import result_file
 
 BATCH, PARALLEL = 32, 2
 WARMUP_LINES = 64
@@ -336,10 +336,10 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--seconds", type=float, default=10, help="of each measurement")
     found.add_argument("--swaps", type=int, default=0, help="of versions")
     found.add_argument("--soak_minutes", type=float, default=0)
-    results.add_flag(found)
+    result_file.add_flag(found)
     return found
 
 
 if __name__ == "__main__":
     flags = parser().parse_args()
-    results.write(flags.out, measure(flags))
+    result_file.write(flags.out, measure(flags))

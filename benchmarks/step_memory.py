@@ -19,6 +19,8 @@ os.environ["KERAS_BACKEND"] = "jax"
 os.environ["JAX_ENABLE_COMPILATION_CACHE"] = "false"  # which would leave files, and no time to measure
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 
+import result_file
+
 from t2t_revival import HParams, RunConfig, T2TError, registry
 from t2t_revival.data.records import SplitData
 from t2t_revival.training.engines.engine import accumulation
@@ -47,15 +49,21 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--hparams", default="", help="changes to each set, such as batch_size=16384")
     parser.add_argument("--vocab_size", type=int, default=37_000)
     parser.add_argument("--precision", default="float32", choices=PRECISIONS)
+    result_file.add_flag(parser)
     values = parser.parse_args(argv)
+    found = []
     print(f"{'set':30}{'batch':>8}{'GB':>8}{'compiled in':>14}")
     try:
         for name in values.sets or registry.list_hparams():
             hparams = registry.hparams(name, values.hparams)
             memory, seconds = measure(hparams, values.vocab_size, values.precision)
+            found.append(
+                {"name": name, "batch_size": hparams.batch_size, "gb": memory / 1e9, "compile_s": seconds}
+            )
             print(f"{name:30}{hparams.batch_size:8,}{memory / 1e9:8.2f}{seconds:12.0f} s", flush=True)
     except T2TError as error:
         parser.error(str(error))
+    result_file.write(values.out, found, precision=values.precision, vocab_size=values.vocab_size)
     return 0
 
 

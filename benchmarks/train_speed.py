@@ -25,7 +25,7 @@ from statistics import median
 from typing import Any
 
 import numpy as np
-import results
+import result_file
 from peers.batches import Pair, read_ids, synthetic_pairs, token_batches, write_batches
 from peers.processes import (
     BUSY_CPUS,
@@ -283,7 +283,7 @@ def parse_flags(argv: Sequence[str] | None = None) -> argparse.Namespace:
     add("--learning_rate_constant", type=float, default=0.5, help="factor of the paper's eq. (3)")
     add("--learning_rate_warmup_steps", type=int, default=100)
     add("--seed", type=int, default=1)
-    results.add_flag(parser)
+    result_file.add_flag(parser)
     return parser.parse_args(argv)
 
 
@@ -320,7 +320,7 @@ def main() -> int:
         print(f"\n{size}: {SIZES[size]}, batches of {args.batch_size} tokens, {os.cpu_count()} CPUs\n")
         print(table(found))
         print(f"\n{disturbed(found.values()) or 'The machine was quiet.'}", flush=True)
-    results.write(args.out, report)
+    result_file.write(args.out, report)
     return 0
 
 
