@@ -5,7 +5,7 @@ import sys
 
 import memory
 import pytest
-from results import ROOT
+from result_file import ROOT
 
 from tests.support.backend_process import run_with_backend
 
