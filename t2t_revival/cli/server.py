@@ -44,7 +44,6 @@ from t2t_revival.utils.signals import ending_signals, handling
 if TYPE_CHECKING:
     from t2t_revival.addons.server.versions import ServedModel
 
-NEEDED = ("fastapi", "uvicorn", "prometheus_client")
 LOCAL = ("127.0.0.1", "localhost", "::1")
 MEBIBYTE = 2**20
 ABANDONED = threading.Event()  # set if the server ends while models are loaded
@@ -101,7 +100,7 @@ def _serve(flags: ServerFlags) -> None:
 
 def _check_flags(flags: ServerFlags) -> None:
     """Rejects missing packages, and a limit that the others do not leave room for."""
-    for package in NEEDED:
+    for package in ("fastapi", "uvicorn", "prometheus_client"):
         need(package, "t2t-server")
     if flags.max_queue < flags.max_lines:
         raise T2TError(f"--max_queue={flags.max_queue} must be at least --max_lines={flags.max_lines}")

@@ -16,11 +16,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def png_figure(path: Path, width: float, height: float) -> Iterator[Figure]:
-    """Yields an empty figure of `width` x `height` inches and saves it to `path`, atomically.
-
-    Raises:
-        T2TError: matplotlib is not installed, or the file cannot be written.
-    """
+    """Yields an empty figure of `width` x `height` inches and saves it to `path`, atomically."""
     need("matplotlib", f"the picture {path.name}")
     from matplotlib.figure import Figure
 

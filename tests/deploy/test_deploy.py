@@ -9,17 +9,15 @@ from t2t_revival.addons.server.app import create_app
 from t2t_revival.addons.server.requests import Limits
 from t2t_revival.cli.server import main
 
-DEPLOY = Path(__file__).parents[2] / "deploy"
-COMPOSE = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]["server"]
+COMPOSE = yaml.safe_load(Path(__file__).parents[2].joinpath("deploy/compose.yaml").read_text())["services"][
+    "server"
+]
 
 
-def test_command():
+def test_the_command_and_the_check_of_health():
     flags = main.parse(COMPOSE["command"])
     assert (Path(COMPOSE["command"][0]).name, flags.host, flags.port) == ("t2t-server", "0.0.0.0", 8501)
     assert flags.saved_model
     assert int(COMPOSE["stop_grace_period"].rstrip("s")) > Limits.timeout, "time to answer what has begun"
-
-
-def test_the_check_of_health_asks_for_a_path_that_exists():
     check = re.search(r"http://localhost:8501(/\w+)", " ".join(COMPOSE["healthcheck"]["test"]))
     assert check[1] in create_app({}).openapi()["paths"]
