@@ -23,7 +23,7 @@ LIMITS = {
     "lines of the package": 45_399,
     "lines of the core": 32_812,  # all but addons/ and reproduction/
     "lines of code": 25_619,  # no docstring, blank, comment, import
-    "lines of tests": 39_457,
+    "lines of tests": 39_456,
     LONGEST: 500,
     "files": 288,
     "private functions called once": 464,

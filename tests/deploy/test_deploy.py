@@ -9,9 +9,8 @@ from t2t_revival.addons.server.app import create_app
 from t2t_revival.addons.server.requests import Limits
 from t2t_revival.cli.server import main
 
-COMPOSE = yaml.safe_load(Path(__file__).parents[2].joinpath("deploy/compose.yaml").read_text())["services"][
-    "server"
-]
+FILE = Path(__file__).parents[2] / "deploy" / "compose.yaml"
+COMPOSE = yaml.safe_load(FILE.read_text())["services"]["server"]
 
 
 def test_the_command_and_the_check_of_health():
