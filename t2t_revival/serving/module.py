@@ -83,7 +83,7 @@ class ServingModule(tf.Module):
             outputs of each line, string [batch] or a scalar; "" forces nothing. `None` where there are no
             tables.
         translate_with_tables: `translate_with_options`, without tag, with phrases that outputs must have or
-            must not have: `tables` of each line's, string, as `packing.pack` returns them. The results have
+            must not have: `tables` of each line's, string, as `tables.pack` returns them. The results have
             "ids" too, the tokens of the outputs, int32 [batch, n, length]. `None` for trees, and for a model
             with `reverse_target`.
         score: log-probabilities and details of given outputs: inputs, targets and alternatives, their number;
