@@ -141,13 +141,8 @@ def _problem(name: str) -> tuple[Row | None, re.Match[str]]:
 
 def _why_gone(name: str, row: Row) -> str:
     languages = LANGUAGES.match(name)
-    if row.note.startswith("needs a class") and languages:
-        source, target = languages.groups()
-        return (
-            f"{row.plain_note}: class Translate{source.title()}{target}(Text2TextProblem): "
-            f'source_lang = "{source}"; target_lang = "{target}"; '
-            "its text is a folder or a set of TFDS, as --data_source"
-        )
+    if row.note.startswith("has no corpus") and languages:
+        return row.plain_note.replace("translate_en_cs", "translate_{}_{}".format(*languages.groups()))
     return row.plain_note if row.note.startswith("out of scope") else f"is gone: {row.plain_note}"
 
 

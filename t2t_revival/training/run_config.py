@@ -188,7 +188,7 @@ class RunConfig:
             they are T2T's, some 20.
         precision: type in which the model computes; weights are always float32. "mixed_float16", for GPUs
             without bfloat16, scales the loss.
-        xla: compile the step by XLA, once for each bucket of lengths; pays off on a GPU. For TensorFlow: JAX
+        xla: compile the step by XLA, once for each bucket of lengths; for GPUs. For TensorFlow: JAX
             always does.
         num_parallel_batches: parts of a batch that are computed side by side, where one device trains; pays
             off on a CPU whose operations have a thread each (`intra_op_parallelism_threads`).
