@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from t2t_revival.decoding.outputs import Translation
 
 OnNote = Callable[[str], None]
-UNCHECKED = "nobody checks that terms translate their words of the source: "
+UNCHECKED = "terms are not checked against their source words: "
 NO_HEADS = "the model has no alignment heads; t2t-align --choose_heads chooses some"
 OF_ENSEMBLE = "an ensemble has no word alignment"
 OF_EXPORT = "the model was exported without alignment heads; t2t-align --choose_heads chooses some"

@@ -35,13 +35,13 @@ def test_terms_are_checked_by_the_word_alignment(
     free = run("t2t-decoder", *flags).stdout.splitlines()
 
     unchecked = run("t2t-decoder", *with_terms)
-    assert unchecked.stderr.count("nobody checks") == 1
+    assert unchecked.stderr.count("terms are not checked") == 1
     assert "t2t-align --choose_heads" in unchecked.stderr
     assert "unaligned" not in unchecked.stdout
 
     terms = Terminology({"dog": "Katze", "king": "Wald", "book": "Garten"})
     constraints = [terms.constraints(line) for line in lines]
-    with pytest.warns(UserWarning, match="^nobody checks"):
+    with pytest.warns(UserWarning, match="^terms are not checked"):
         Translator.load(model).nbest(lines[:1], constraints=constraints[:1])
 
     run("t2t-align", f"--output_dir={model}", f"--data_dir={sample_data}", "--choose_heads")
@@ -81,6 +81,6 @@ def test_terms_are_checked_by_the_word_alignment(
     assert found[6]["text"] in typed.stdout
     run("t2t-exporter", f"--output_dir={model}", f"--export_dir={tmp_path / 'export'}")
     served = run("t2t-query-server", f"--saved_model={tmp_path / 'export'}", *with_terms[1:])
-    assert "nobody checks" not in served.stderr
+    assert "terms are not checked" not in served.stderr
     for line, one in zip(served.stdout.splitlines(), found, strict=True):
         assert json.loads(line) == one | {"score": pytest.approx(one["score"], abs=1e-4)}
