@@ -12,7 +12,7 @@ from t2t_revival.data.config import DataConfig
 from t2t_revival.errors import T2TError
 from t2t_revival.parsing.symbols import symbols
 from t2t_revival.problems.problem import Finished, Problem
-from t2t_revival.utils.extras import need
+from t2t_revival.utils.extras import require
 
 if TYPE_CHECKING:
     from t2t_revival.data.sources import Source
@@ -35,7 +35,7 @@ class ParseWsj(Problem):
     folder_vocab_sizes = VOCAB_SIZES
 
     def __init__(self, **settings: Any) -> None:
-        need("nltk", f"problem {self.name}")
+        require("nltk", f"problem {self.name}")
         super().__init__(**settings)
 
     def decode_hparams(self) -> dict[str, Any]:

@@ -140,8 +140,7 @@ def _problem(name: str) -> tuple[Row | None, re.Match[str]]:
 
 
 def _why_gone(name: str, row: Row) -> str:
-    languages = LANGUAGES.match(name)
-    if row.note.startswith("has no corpus") and languages:
+    if row.note.startswith("has no corpus") and (languages := LANGUAGES.match(name)):
         return row.plain_note.replace("translate_en_cs", "translate_{}_{}".format(*languages.groups()))
     return row.plain_note if row.note.startswith("out of scope") else f"is gone: {row.plain_note}"
 

@@ -20,8 +20,8 @@ from tests.test_import_direction import upward_imports
 
 LONGEST = "lines of the longest file"
 LIMITS = {
-    "lines of the package": 45_394,
-    "lines of the core": 32_807,  # all but addons/ and reproduction/
+    "lines of the package": 45_390,
+    "lines of the core": 32_805,  # all but addons/ and reproduction/
     "lines of code": 25_614,  # no docstring, blank, comment, import
     "lines of tests": 39_456,
     LONGEST: 500,

@@ -35,7 +35,7 @@ from t2t_revival.data.vocabulary.text_encoder import EOS, PAD
 from t2t_revival.decoding.capabilities import TRANSFORMERS_FORMAT, check, check_held
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.export import write_version
-from t2t_revival.utils.extras import need
+from t2t_revival.utils.extras import require
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -99,7 +99,7 @@ def write_transformers(translator: Translator, folder: Path, about: str) -> None
     Raises:
         T2TError: as `check` and `check_held`; or the vocabulary is T2T's, or there are two.
     """
-    need("safetensors", "--format=transformers")
+    require("safetensors", "--format=transformers")
     from safetensors.numpy import save
 
     hparams, options = translator.model.hparams, translator.options

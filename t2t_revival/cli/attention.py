@@ -24,7 +24,7 @@ from t2t_revival.cli.support.run_flags import ModelFlags, decode_options
 from t2t_revival.cli.support.text_files import check_outputs
 from t2t_revival.decoding import capabilities
 from t2t_revival.errors import T2TError
-from t2t_revival.utils.extras import need
+from t2t_revival.utils.extras import require
 from t2t_revival.utils.files import buffered_write
 
 PAGE_NAME = "attention.html"
@@ -65,7 +65,7 @@ def _attention(flags: AttentionFlags) -> None:
         raise T2TError(f"--html={page} and --png={picture} are the same file: give different names")
     check_outputs(flags.model_files(folder), flags.files(WRITTEN))
     if picture:
-        need("matplotlib", "--png")
+        require("matplotlib", "--png")
     options = decode_options(flags.decode_hparams, folder.run)
     capabilities.check(options.asked(), capabilities.ATTENTION_PAGE)
     tensorflow_setup.load_tensorflow_alone()

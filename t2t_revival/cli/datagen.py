@@ -26,7 +26,7 @@ from t2t_revival.data.config import Metadata, SplitCounts, cleaned_path
 from t2t_revival.data.workers import ShardRunner
 from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.problems.problem import TRAIN, Problem
-from t2t_revival.utils.extras import need
+from t2t_revival.utils.extras import require
 
 COLUMNS = ("pairs", "skipped", "shards", "source tokens", "target tokens")
 LARGE_CORPUS = 1_000_000  # pairs for which the paper's base model is proposed
@@ -84,8 +84,8 @@ def _shard_runner(flags: DatagenFlags) -> ShardRunner | None:
     runner = runners.pop()
     if not flags.debug:
         logging.disable(logging.WARNING)  # Beam warns of packages for Google Cloud, while it is imported
-    need("apache_beam", f"--runner={runner}")
     try:
+        require("apache_beam", f"--runner={runner}")
         from t2t_revival.data.beam import BeamShardRunner
 
         return BeamShardRunner(runner, options)

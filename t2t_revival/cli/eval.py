@@ -130,12 +130,11 @@ def _evaluate(
         print("  ".join([f"{row.step:8}", *cells]) + ("  average" if row.averaged else ""), flush=True)
     if not rows:
         raise T2TError(f"no valid checkpoint in {where}: train with t2t-trainer")
-    picture = table.path.with_suffix(".png")
     score = evaluation.drawn_score(folder.path, [row.scores for row in rows])
     title = f"{folder.run.problem}, {folder.run.hparams_set}: {split}"
     print(f"table    {table.path}")
     try:
-        print(f"picture  {draw_evaluations(table.rows, picture, title, score)}")
+        print(f"picture  {draw_evaluations(table.rows, table.path.with_suffix('.png'), title, score)}")
     except T2TError as error:
         say(str(error))
     references = [target for _, target in sample(data, split, sentences)]

@@ -20,7 +20,7 @@ from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.flags import READ, Flags, flag
 from t2t_revival.cli.support.text_files import STANDARD_STREAM, name_of, read_lines
 from t2t_revival.errors import T2TError
-from t2t_revival.utils.extras import need
+from t2t_revival.utils.extras import require
 from t2t_revival.utils.files import file_lines
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class ParsevalFlags(Flags):
 
 def _parseval(flags: ParsevalFlags) -> None:
     """Prints the scores of the predicted trees."""
-    need("nltk", "t2t-parseval")
+    require("nltk", "t2t-parseval")
     from t2t_revival.metrics.parseval import score_corpus
 
     (gold, all_gold), (predicted, all_predicted) = _trees(flags.gold), _trees(flags.predicted)

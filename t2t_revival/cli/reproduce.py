@@ -30,7 +30,7 @@ from t2t_revival.reproduction import figures, table2, table3, table4
 from t2t_revival.reproduction.runs import TRANSLATION, Runs
 from t2t_revival.reproduction.scales import SCALES
 from t2t_revival.utils import checked_json
-from t2t_revival.utils.extras import need
+from t2t_revival.utils.extras import require
 from t2t_revival.utils.files import check_writable
 from t2t_revival.visualization.result_table import ResultTable
 
@@ -114,7 +114,7 @@ def _reproduce(flags: ReproduceFlags) -> None:
 
 
 def _check_flags(flags: ReproduceFlags, wanted: list[str]) -> None:
-    need("matplotlib", "t2t-reproduce")
+    require("matplotlib", "t2t-reproduce")
     if not wanted:
         raise T2TError("no table or figure is named: give --table=1, 2, 3 or 4, or --figure=3, 4 or 5")
     for what in wanted:

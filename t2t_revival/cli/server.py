@@ -38,7 +38,7 @@ from t2t_revival.decoding.options import CTRANSLATE2, FLOAT32, TENSORFLOW, Decod
 from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.serving.folder_model import FolderModel
-from t2t_revival.utils.extras import need
+from t2t_revival.utils.extras import require
 from t2t_revival.utils.signals import ending_signals, handling
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def _serve(flags: ServerFlags) -> None:
 def _check_flags(flags: ServerFlags) -> None:
     """Rejects missing packages, and a limit that the others do not leave room for."""
     for package in ("fastapi", "uvicorn", "prometheus_client"):
-        need(package, "t2t-server")
+        require(package, "t2t-server")
     if flags.max_queue < flags.max_lines:
         raise T2TError(f"--max_queue={flags.max_queue} must be at least --max_lines={flags.max_lines}")
 

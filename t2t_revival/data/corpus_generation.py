@@ -43,7 +43,7 @@ from t2t_revival.data.word_alignment import checked_lines
 from t2t_revival.data.workers import Folders, ShardMaker, ShardRunner, ShardTask
 from t2t_revival.errors import T2TError
 from t2t_revival.utils import checked_json
-from t2t_revival.utils.extras import need
+from t2t_revival.utils.extras import require
 from t2t_revival.utils.files import atomic_write, exclusive_lock
 from t2t_revival.utils.origins import Origins
 
@@ -223,7 +223,7 @@ class CorpusGeneration:
         if aligned and source.alignments(TRAIN, 0, 1) is None:
             aligned = config.make_alignments
             if aligned:
-                need("eflomal", "--make_alignments")
+                require("eflomal", "--make_alignments")
         self._rules_file.unlink(missing_ok=True)  # of a generation that was killed, maybe of another source
         self._plan = Metadata(
             self._name,

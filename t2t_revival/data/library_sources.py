@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from t2t_revival.data.base_source import SPLITS, Source, choices_for, folder_files
 from t2t_revival.errors import T2TError
 from t2t_revival.utils import native_log
-from t2t_revival.utils.extras import need
+from t2t_revival.utils.extras import require
 
 SPLIT_NAMES = (("train", ("train",)), ("dev", ("validation", "dev", "valid")), ("test", ("test",)))
 TEXT = ("string", "large_string", "string_view")  # types of Arrow columns
@@ -95,8 +95,7 @@ class LibrarySource(Source):
         It would try for 24 seconds where the hub has no address, and for over 300 where it keeps silent.
         `local` is for folders, which need no hub; `offline` forbids to ask it.
         """
-        need("datasets", f"--data_source={self.name}")
-        import datasets
+        datasets = require("datasets", f"--data_source={self.name}")
         from huggingface_hub import constants
 
         before = [(module, module.HF_HUB_OFFLINE) for module in (datasets.config, constants)]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from t2t_revival.data.vocabulary.text_encoder import leading_tag
 from t2t_revival.decoding.outputs import Translation
-from t2t_revival.utils.extras import need
+from t2t_revival.utils.extras import require
 from t2t_revival.utils.texts import is_blank
 
 if TYPE_CHECKING:
@@ -138,9 +138,7 @@ def _sentences(text: str, language: str) -> Iterator[str]:
 
 def _ends(text: str, language: str) -> list[int]:
     """Returns where the sentences of a text end, at least its own end."""
-    need("sentencex", "split_sentences")
-    import sentencex
-
+    sentencex = require("sentencex", "split_sentences")
     plain = re.sub(r"\s", " ", text)  # other white space between a letter and a stop makes sentencex panic
     try:
         sentences = sentencex.segment(language, plain)

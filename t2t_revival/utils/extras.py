@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
+from importlib import import_module
+from types import ModuleType
 
 from t2t_revival.errors import T2TError
 
@@ -22,7 +23,9 @@ EXTRAS = {  # of setup.py, by a package that each installs
 }
 
 
-def need(package: str, what: str) -> None:
-    """Raises T2TError if a package is not installed that `what` needs."""
-    if not find_spec(package):
-        raise T2TError(f'{what} needs {package}: pip install "t2t_revival[{EXTRAS[package]}]"')
+def require(name: str, what: str) -> ModuleType:
+    """Imports a package that `what` needs; raises T2TError if it is not installed, or broken."""
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise T2TError(f'{what} needs {name} ({error}): pip install "t2t_revival[{EXTRAS[name]}]"') from error

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from t2t_revival.utils.extras import need
+from t2t_revival.utils.extras import require
 from t2t_revival.utils.files import atomic_write
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @contextmanager
 def png_figure(path: Path, width: float, height: float) -> Iterator[Figure]:
     """Yields an empty figure of `width` x `height` inches and saves it to `path`, atomically."""
-    need("matplotlib", f"the picture {path.name}")
+    require("matplotlib", f"the picture {path.name}")
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), dpi=120, layout="constrained")

@@ -50,18 +50,15 @@ def test_who_falls_over_is_left_out_and_the_others_go_on(capsys, tmp_path):
 def test_a_run_and_its_file(tmp_path, monkeypatch):
     (tmp_path / "lines").write_text("the dog sleeps\na cat\n" * 8)
     flags = [f"--models=a={MODEL}", f"--inputs={tmp_path / 'lines'}", f"--references={tmp_path / 'lines'}"]
-    flags += ["--contestants=t2t-decoder-greedy,saved_model-float32,ctranslate2-int8", "--rounds=1"]
+    names = ["t2t-decoder-greedy", "saved_model-float32", "ctranslate2-int8"]
+    flags += [f"--contestants={','.join(names)}", "--rounds=1"]
     out = tmp_path / "speed.json"
     monkeypatch.setattr(sys, "argv", ["x", *flags, "--batch_sizes=4", "--singles=2", f"--out={out}"])
     assert decode_speed.main() == 0
     found = json.loads(out.read_text())
     assert len(found["commit"]) == 40
     assert found["cpus"] >= 1
-    assert [result["name"] for result in found["results"]] == [
-        "t2t-decoder-greedy",
-        "saved_model-float32",
-        "ctranslate2-int8",
-    ]
+    assert [result["name"] for result in found["results"]] == names
     for result in found["results"]:
         assert [window["sentences"] for window in result["windows"]["4"]] == [16]
         assert len(result["milliseconds"]) == 2

@@ -111,9 +111,7 @@ def test_table_picture_and_best(out, scored, capsys, write_checkpoint):
 def test_without_matplotlib_there_is_a_table_alone(out, scored, capsys, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     assert run(out) == 0
-    assert (
-        'picture eval-dev.png needs matplotlib: pip install "t2t_revival[plots]"' in capsys.readouterr().err
-    )
+    assert "picture eval-dev.png needs matplotlib" in capsys.readouterr().err
     assert table(out)
     assert not (out / "eval-dev.png").exists()
 

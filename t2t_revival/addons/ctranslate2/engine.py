@@ -34,7 +34,7 @@ from t2t_revival.decoding.notes import OnNote
 from t2t_revival.decoding.options import CTRANSLATE2, PRECISIONS, DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
-from t2t_revival.utils.extras import need
+from t2t_revival.utils.extras import require
 from t2t_revival.utils.processes import run_in_child, start_computing
 
 if TYPE_CHECKING:
@@ -341,9 +341,7 @@ def find_device() -> str:
     Raises:
         T2TError: CTranslate2 is not installed.
     """
-    need("ctranslate2", "engine=ctranslate2")
-    import ctranslate2
-
+    ctranslate2 = require("ctranslate2", "engine=ctranslate2")
     return GPU if ctranslate2.get_cuda_device_count() else CPU
 
 

@@ -19,7 +19,7 @@ from t2t_revival.decoding.capabilities import CTRANSLATE2, CTRANSLATE2_FORMAT, P
 from t2t_revival.decoding.engine import load_transformer
 from t2t_revival.errors import T2TError
 from t2t_revival.utils import checked_json, keras_config, native_log
-from t2t_revival.utils.extras import need
+from t2t_revival.utils.extras import require
 from t2t_revival.utils.files import exclusive_lock, writing
 from t2t_revival.utils.origins import checksum
 
@@ -69,7 +69,7 @@ def write_ctranslate2(
     Raises:
         T2TError: the package `ctranslate2` is missing, or does not support the model or the vocabularies.
     """
-    need("ctranslate2", "CTranslate2's format")
+    require("ctranslate2", "CTranslate2's format")
     from t2t_revival.addons.ctranslate2.spec import make_spec, put_first
 
     check_convertible(model.hparams)

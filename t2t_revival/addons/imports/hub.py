@@ -11,7 +11,7 @@ from t2t_revival.addons.imports import transformers
 from t2t_revival.data.library_sources import silent_hosts
 from t2t_revival.decoding.addons import HUB
 from t2t_revival.errors import T2TError
-from t2t_revival.utils.extras import need
+from t2t_revival.utils.extras import require
 from t2t_revival.utils.files import writing
 
 NAME = re.compile(r"hf:([\w.-]+/[\w.-]+)(?:@([\w./-]+))?")
@@ -31,7 +31,7 @@ def download(name: str) -> Path:
     Raises:
         T2TError: huggingface_hub is not installed, the hub does not answer, or it has no such model.
     """
-    need("huggingface_hub", name)
+    require("huggingface_hub", name)
     from huggingface_hub import constants, snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from t2t_revival.errors import T2TError
-from t2t_revival.utils.extras import need
+from t2t_revival.utils.extras import require
 
 TYPES: dict[str, np.dtype[Any]] = {
     "FloatStorage": np.dtype(np.float32),
@@ -54,7 +54,7 @@ def _numpy(path: Path) -> dict[str, np.ndarray]:
 
 
 def _safetensors(path: Path) -> dict[str, np.ndarray]:
-    need("safetensors", str(path))
+    require("safetensors", str(path))
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
 
