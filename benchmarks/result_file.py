@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import platform
+import re
 import subprocess
 import sys
 import time
@@ -18,8 +19,16 @@ LIBRARIES = ("jax", "keras", "tensorflow", "torch", "ctranslate2")
 
 
 def add_flag(parser: argparse.ArgumentParser) -> None:
-    """Adds `--out`, the file to write."""
-    parser.add_argument("--out", type=Path, help="file of results to write, JSON")
+    """Adds `--out`, the file to write; that it cannot be written is an error before anything is measured."""
+    parser.add_argument("--out", type=_writable, help="file of results to write, JSON")
+
+
+def _writable(name: str) -> Path:
+    try:
+        open(name, "a").close()
+    except OSError as error:
+        raise argparse.ArgumentTypeError(f"{name}: {error.strerror}") from error
+    return Path(name)
 
 
 def write(path: Path | None, results: list[dict[str, Any]], **about: Any) -> None:
@@ -36,6 +45,7 @@ def write(path: Path | None, results: list[dict[str, Any]], **about: Any) -> Non
 
 def machine() -> dict[str, Any]:
     """Returns what the figures were measured with."""
+    models = re.findall(r"^model name\s*: (.+)", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
     versions = {}
     for name in LIBRARIES:
         try:
@@ -47,7 +57,7 @@ def machine() -> dict[str, Any]:
         "date": time.strftime("%Y-%m-%d %H:%M"),
         "command": sys.argv,
         "cpus": os.cpu_count(),
-        "processor": platform.processor() or platform.machine(),
+        "processor": models[0] if models else platform.machine(),
         "python": platform.python_version(),
         "libraries": versions,
     }
