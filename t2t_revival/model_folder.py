@@ -23,12 +23,14 @@ from t2t_revival import registry
 from t2t_revival.checkpoints.directory import ANOTHER, list_checkpoints
 from t2t_revival.checkpoints.file import CheckpointNotFoundError, CorruptCheckpointError, verify
 from t2t_revival.curve_files import DEV, has_point
+from t2t_revival.data.base_source import TRAIN
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.text_encoder import fingerprint
 from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.utils import checked_json
 from t2t_revival.utils.files import atomic_write, is_file_name, lock, writing
+from t2t_revival.utils.unicode_forms import NFC, main_form
 
 if TYPE_CHECKING:
     from t2t_revival.problems.problem import Data
@@ -52,6 +54,7 @@ class Run:
         decode_hparams: the problem's defaults for decoding.
         target_vocabulary: file name of the targets' vocabulary; empty where there is one for both.
         target_fingerprint: sha256 of the targets' vocabulary.
+        unicode_form: Unicode's form of the inputs, "nfc" or "nfd"; empty where they have several.
 
     Raises:
         T2TError: a name is not a plain file name.
@@ -65,6 +68,7 @@ class Run:
     decode_hparams: dict[str, Any]
     target_vocabulary: str = ""
     target_fingerprint: str = ""
+    unicode_form: str = NFC
 
     def __post_init__(self) -> None:
         target = ["target_vocabulary"] if self.target_vocabulary else []
@@ -245,15 +249,18 @@ class ModelFolder:
             T2TError: its vocabulary is not that of the run that the folder holds.
         """
         problem, (inputs, targets), separate = data.problem, data.vocabularies, data.vocabularies.separate
+        counts, form = data.metadata.splits[TRAIN], data.metadata.normalize
+        own = problem.decode_hparams() | ({"unicode_form": form} if form else {})
         run = Run(
             problem=problem.name,
             hparams_set=hparams_set,
             data_dir=str(data.folder.resolve()),
             vocabulary=inputs.path.name,
             fingerprint=inputs.fingerprint,
-            decode_hparams=self.run.decode_hparams if self.has_run else problem.decode_hparams(),
+            decode_hparams=self.run.decode_hparams if self.has_run else own,
             target_vocabulary=targets.path.name if separate else "",
             target_fingerprint=targets.fingerprint if separate else "",
+            unicode_form=main_form(counts.target_forms if problem.was_reversed else counts.source_forms),
         )
         self.check_vocabularies(run)
         return run

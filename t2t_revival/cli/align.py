@@ -29,6 +29,7 @@ from t2t_revival.addons.head_choice import (
 from t2t_revival.cli.support import tensorflow_setup
 from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.flags import READ, WRITTEN, flag
+from t2t_revival.cli.support.line_flags import NormalizeFlags
 from t2t_revival.cli.support.messages import ProgressBar, say
 from t2t_revival.cli.support.run_flags import DECODE_HPARAMS, SPLIT_DIR, ModelFlags, decode_options
 from t2t_revival.cli.support.text_files import check_outputs, output_path, output_to, read_lines
@@ -56,7 +57,7 @@ Pairs = list[tuple[str, str]]
 
 
 @dataclass(frozen=True)
-class AlignFlags(ModelFlags):
+class AlignFlags(ModelFlags, NormalizeFlags):
     """The flags of t2t-align."""
 
     exclusive = (("choose_heads", "align_to_file"),)
@@ -110,7 +111,7 @@ def _gold(path: str, pairs: Pairs) -> list[Alignment]:
 
 
 def _load(flags: AlignFlags, folder: ModelFolder, *, aligns: bool) -> Translator:
-    options = decode_options(flags.decode_hparams, folder.run)
+    options = decode_options(flags.decode_hparams, folder.run, flags.normalize)
     options = replace(options, alignments=PHARAOH if aligns else "")
     translator, path, step = flags.load_translator(folder, options, on_note=say)
     say(f"aligning with {path} ({step})")

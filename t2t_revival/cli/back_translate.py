@@ -23,6 +23,7 @@ from t2t_revival.cli.support import run_flags
 from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.engine_flags import Engine, engine_flags
 from t2t_revival.cli.support.flags import flag
+from t2t_revival.cli.support.line_flags import NormalizeFlags
 from t2t_revival.cli.support.messages import ProgressBar, say, warn_of_corruption
 from t2t_revival.cli.support.text_files import STANDARD_STREAM
 from t2t_revival.decoding import capabilities
@@ -35,7 +36,7 @@ METHODS = BEAM, SAMPLING, NOISED = "beam", "sampling", "noised"
 
 
 @dataclass(frozen=True)
-class BackTranslateFlags(run_flags.ModelFlags, run_flags.ShardFlags):
+class BackTranslateFlags(run_flags.ModelFlags, run_flags.ShardFlags, NormalizeFlags):
     """The flags of t2t-back-translate."""
 
     aliases = (("model_dir", "output_dir"),)
@@ -129,7 +130,8 @@ def _corpus(flags: BackTranslateFlags, trained: ModelFolder) -> BackTranslation:
 def _options(flags: BackTranslateFlags, run: Run) -> DecodeHParams:
     samples = flags.method == SAMPLING
     own = ["sampling_method=random"] if samples else []
-    options = run_flags.decode_options(",".join([*own, *filter(None, [flags.decode_hparams])]), run)
+    given = ",".join([*own, *filter(None, [flags.decode_hparams])])
+    options = run_flags.decode_options(given, run, flags.normalize)
     if options.samples and not samples:
         raise T2TError(f"decode_hparams: sampling_method=random is for --method={SAMPLING}; leave it out")
     return options

@@ -27,7 +27,7 @@ from pathlib import Path
 from t2t_revival.cli.support import text_files, wait_flags
 from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.flags import Flags, flag
-from t2t_revival.cli.support.messages import say, warn_of_tabs
+from t2t_revival.cli.support.messages import say, warn_of_forms, warn_of_tabs
 from t2t_revival.cli.support.text_files import STANDARD_STREAM, name_of
 from t2t_revival.errors import T2TError, did_you_mean
 from t2t_revival.evaluation import translation_scores as scoring
@@ -99,7 +99,8 @@ def _score_file(flags: BleuFlags, language: str) -> None:
                 f"{name_of(flags.translation)} has {len(translations)} lines but {name_of(name)} has "
                 f"{len(lines)}; they must be line by line of the same text"
             )
-    warn_of_tabs(translations, references[0], name_of(flags.translation))
+    for warn in (warn_of_tabs, warn_of_forms):
+        warn(translations, references[0], name_of(flags.translation))
     scores = scoring.bleu_by_tag(translations, *references, variant=flags.bleu_variant, target_lang=language)
     for tag, bleu in scores.items():
         print(f"{tag} = {bleu}")
@@ -147,7 +148,8 @@ def _score_folder(flags: BleuFlags, language: str) -> None:
             files, references, name_of(names[0]), score, lambda fault: say(f"warning: {fault}")
         ):
             file, scores = translation.file, translation.scores
-            warn_of_tabs(translation.lines, references[0], file.path)
+            for warn in (warn_of_tabs, warn_of_forms):
+                warn(translation.lines, references[0], file.path)
             if not scored:
                 print("  ".join(["    step", *scores, "file"]))
             scored.append(translation)

@@ -32,6 +32,7 @@ from t2t_revival.cli.support import run_flags, tensorflow_setup
 from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.engine_flags import Engine, engine_flags
 from t2t_revival.cli.support.flags import flag
+from t2t_revival.cli.support.line_flags import NormalizeFlags
 from t2t_revival.cli.support.messages import ProgressBar, say, warn_of_corruption
 from t2t_revival.cli.support.problem_flags import show_generation
 from t2t_revival.cli.support.subcommand import run_command
@@ -60,7 +61,7 @@ TRAINING = ("hparams_set", "original_targets", *run_flags.NAMES)
 
 
 @dataclass(frozen=True)
-class DistillFlags(run_flags.TrainingFlags, run_flags.ShardFlags):
+class DistillFlags(run_flags.TrainingFlags, run_flags.ShardFlags, NormalizeFlags):
     """The flags of t2t-distill."""
 
     exclusive = tuple(("worker_id", name) for name in TRAINING)
@@ -148,7 +149,7 @@ def _outputs(flags: DistillFlags, teachers: list[TrainedModel], run: Run) -> Tea
         Path(folder).expanduser(),
         teachers,
         data,
-        run_flags.decode_options(flags.decode_hparams, run),
+        run_flags.decode_options(flags.decode_hparams, run, flags.normalize),
         flags.nearest,
         monolingual,
         str(flags.engine),

@@ -21,6 +21,7 @@ from t2t_revival.addons.shortlist import Translations
 from t2t_revival.cli.support import tensorflow_setup
 from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.flags import flag
+from t2t_revival.cli.support.line_flags import NormalizeFlags
 from t2t_revival.cli.support.messages import say
 from t2t_revival.cli.support.run_flags import DECODE_HPARAMS, EnsembleFlags, decode_options
 from t2t_revival.curve_files import best_row
@@ -75,7 +76,7 @@ print({target}.decode([int(token) for token in found["outputs"][0, 0] if token >
 
 
 @dataclass(frozen=True)
-class ExporterFlags(EnsembleFlags):
+class ExporterFlags(EnsembleFlags, NormalizeFlags):
     """The flags of t2t-exporter."""
 
     export_dir: str = flag(
@@ -107,7 +108,7 @@ class ExporterFlags(EnsembleFlags):
 
 def _export(flags: ExporterFlags) -> None:
     folder = flags.open_model()
-    options, shortlist = decode_options(flags.decode_hparams, folder.run), None
+    options, shortlist = decode_options(flags.decode_hparams, folder.run, flags.normalize), None
     capabilities.check(options.asked({"ensemble": flags.ensemble}), PLACES[flags.format])
     capabilities.check_held(folder.hparams, PLACES[flags.format])
     if flags.ensemble and not flags.export_dir:

@@ -31,8 +31,9 @@ from t2t_revival.cli.support import tensorflow_setup
 from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.engine_flags import Engine, engine_flags
 from t2t_revival.cli.support.flags import flag
+from t2t_revival.cli.support.line_flags import NormalizeFlags
 from t2t_revival.cli.support.messages import say, warn_of_corruption
-from t2t_revival.cli.support.run_flags import ModelFlags
+from t2t_revival.cli.support.run_flags import ModelFlags, decode_options
 from t2t_revival.decoding import capabilities
 from t2t_revival.decoding.options import CTRANSLATE2, FLOAT32, TENSORFLOW, DecodeHParams
 from t2t_revival.errors import CommandLine, T2TError
@@ -50,12 +51,14 @@ ABANDONED = threading.Event()  # set if the server ends while models are loaded
 
 
 @dataclass(frozen=True)
-class ServerFlags(ModelFlags):
+class ServerFlags(ModelFlags, NormalizeFlags):
     """The flags of t2t-server."""
 
     exclusive = (
         *combinations(("output_dir", "saved_model", "config"), 2),
-        *product(("hparams_set", "checkpoint", "engine", "precision"), ("saved_model", "config")),
+        *product(
+            ("hparams_set", "checkpoint", "engine", "precision", "normalize"), ("saved_model", "config")
+        ),
         *product(("servable_name", "problem"), ("config",)),
     )
     engine: Engine = engine_flags()
@@ -164,7 +167,7 @@ def _served(config: ModelConfig, flags: ServerFlags, stack: ExitStack) -> Served
 
     if config.output_dir:
         folder = ModelFolder(config.output_dir)
-        options = DecodeHParams.parse("", folder.run.decode_hparams)
+        options = decode_options("", folder.run, flags.normalize)
         capabilities.check(options.asked(), capabilities.SAVED_MODEL)
         prepare = partial(_prepare, config, folder, options, stack)
         return ServedModel(config.name, None, say=say, prepare=prepare)

@@ -19,6 +19,7 @@ from t2t_revival.checkpoints.file import CheckpointNotFoundError, CorruptCheckpo
 from t2t_revival.cli.support import tensorflow_setup, wait_flags
 from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.flags import READ, flag
+from t2t_revival.cli.support.line_flags import NormalizeFlags
 from t2t_revival.cli.support.messages import ProgressBar, say, say_skipped
 from t2t_revival.cli.support.run_flags import DECODE_HPARAMS, RunFlags, decode_options
 from t2t_revival.cli.support.text_files import check_outputs, read_lines
@@ -30,7 +31,7 @@ FOLDER = "translations"  # T2T's
 
 
 @dataclass(frozen=True)
-class TranslateFlags(RunFlags):
+class TranslateFlags(RunFlags, NormalizeFlags):
     """The flags of t2t-translate-all; names are T2T's where T2T had them."""
 
     aliases = (("model_dir", "output_dir"),)
@@ -53,7 +54,8 @@ class TranslateFlags(RunFlags):
 def _translate_all(flags: TranslateFlags) -> None:
     model = flags.open_model()
     own = [f"{name}={flags.given[name]}" for name in ("beam_size", "alpha") if name in flags.given]
-    options = decode_options(",".join(filter(None, [flags.decode_hparams, *own])), model.run)
+    given = ",".join(filter(None, [flags.decode_hparams, *own]))
+    options = decode_options(given, model.run, flags.normalize)
     is_text = registry.problem(model.run.problem).targets_are_text
     folder = Path(flags.translations_dir or model.path / FOLDER).expanduser()
     made = {f"the translation {path}": path for path in folder.glob(f"{model.run.problem}-*")}

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from t2t_revival.data.base_source import Source
 from t2t_revival.data.mixture import Corpus, Mixture, parse
@@ -42,6 +42,8 @@ class SplitCounts:
     lengths: dict[int, int] = field(default_factory=dict)  # max(inputs, targets) in tokens -> examples
     shard_bytes: tuple[int, ...] = ()  # size of each shard file
     cleaned: dict[str, int] = field(default_factory=dict)  # rule of --clean -> dropped pairs
+    source_forms: dict[str, int] = field(default_factory=dict)  # `form_of` -> sources
+    target_forms: dict[str, int] = field(default_factory=dict)
 
     def __add__(self, other: SplitCounts) -> SplitCounts:
         lengths = Counter(self.lengths) + Counter(other.lengths)
@@ -53,6 +55,8 @@ class SplitCounts:
             dict(sorted(lengths.items())),
             self.shard_bytes + other.shard_bytes,
             dict(Counter(self.cleaned) + Counter(other.cleaned)),
+            dict(Counter(self.source_forms) + Counter(other.source_forms)),
+            dict(Counter(self.target_forms) + Counter(other.target_forms)),
         )
 
     @classmethod
@@ -86,6 +90,7 @@ class Metadata:
     clean: bool = False  # whether train is cleaned
     weighted: bool = False  # whether examples of train have weights
     aligned: bool = False  # whether they have word alignments
+    normalize: Literal["", "nfc", "nfd"] = ""  # Unicode's form into which the text was brought
     origins: Origins = field(default_factory=Origins)  # what the source was
     given_vocabularies: Origins = field(
         default_factory=Origins
@@ -251,6 +256,7 @@ class DataConfig:
         vocab_size: Pieces of the vocabulary; 0 chooses by problem and corpus.
         vocab_file: An existing vocabulary, instead of learning one: vocab.*.spm, or T2T's vocab.*.subwords.
             Two, SOURCE,TARGET, are separate vocabularies; those of PROBLEM_rev are in the order of PROBLEM.
+        normalize: Unicode form into which text is brought: nfc (letters with their marks) or nfd (apart).
         separate_vocabularies: A vocabulary for each side, of --vocab_size pieces each, as two scripts need:
             English and Chinese. By default one for both.
         update_vocab: Add the pieces that the training pairs need to the given vocabulary, whose ids stay;
@@ -274,6 +280,7 @@ class DataConfig:
     update_vocab: bool = False
     clean: bool | None = None
     make_alignments: bool = False
+    normalize: Literal["", "nfc", "nfd"] = ""
     tmp_dir: Path | None = None
 
     def __post_init__(self) -> None:
@@ -326,6 +333,8 @@ class DataConfig:
             return "with --clean, not without it" if made.clean else "without --clean, not with it"
         if self.make_alignments and not made.aligned:
             return "without --make_alignments, not with it"
+        if self.normalize not in ("", made.normalize):
+            return f"without --normalize={self.normalize}, not with it"
         return ""
 
     def _vocabulary_fault(self, data_dir: Path, made: VocabularyFile, file: Path | None) -> str:

@@ -46,6 +46,7 @@ from t2t_revival.utils import checked_json
 from t2t_revival.utils.extras import require
 from t2t_revival.utils.files import atomic_write, exclusive_lock
 from t2t_revival.utils.origins import Origins
+from t2t_revival.utils.unicode_forms import mixed_note, normalized
 
 OnProgress = Callable[[str, int, int], None]
 MISSING = "missing"
@@ -233,6 +234,7 @@ class CorpusGeneration:
             clean=bool(config.clean),
             weighted=source.has_weights(),
             aligned=aligned,
+            normalize=config.normalize,
             origins=dataclasses.replace(files, version=source.version()),
             given_vocabularies=vocabularies,
         )
@@ -245,7 +247,8 @@ class CorpusGeneration:
 
     def rows(self) -> CorpusRows:
         """Returns the rows of the corpus, before cleaning and without alignments."""
-        return CorpusRows(self.source, swapped=self.corpus.swapped, tag=self.corpus.tag)
+        corpus = self.corpus
+        return CorpusRows(self.source, swapped=corpus.swapped, tag=corpus.tag, form=self.plan.normalize)
 
     def kept_rows(self) -> CorpusRows:
         """Returns the rows that are left after `apply_rules`, with alignments once they are written."""
@@ -368,7 +371,7 @@ class CorpusGeneration:
                 had = f"had {self.plan.pairs[split]} trees in its {split} split"
                 raise self._changed_source(f"{had} and now has {len(lines)}")
             with atomic_write(references_path(self._data_dir, self._name, split)) as file:
-                file.writelines(f"{line}\n".encode() for line in lines)
+                file.writelines(f"{normalized(line, self.plan.normalize)}\n".encode() for line in lines)
 
     def write_metadata(self) -> None:
         """Adds the counts of all shards to a plan without counts, and writes it as the metadata."""
@@ -390,5 +393,9 @@ class CorpusGeneration:
             raise T2TError(f"{self.source_name}: every pair of {empty[0]} has an empty side; add whole pairs")
         if change := plan.origins.change(self.source.files()):
             raise self._changed_source(f"was read while it was written: {change}")
+        train = splits[TRAIN]
+        for language, forms in zip(self.languages, (train.source_forms, train.target_forms), strict=True):
+            if note := mixed_note(forms):
+                self._progress(f"{self.source_name}, {language}: {note}", 0, 0)
         self._plan = dataclasses.replace(plan, splits=splits)
         self._plan.save(metadata_path(self._data_dir, self._name))

@@ -248,6 +248,7 @@ def generate(
                 data_source=config.data_source or before.source,
                 clean=before.clean if config.clean is None else config.clean,
                 separate_vocabularies=len(before.vocabularies) > 1 if separate is None else separate,
+                normalize=config.normalize or before.normalize,
             )
             spec = dataclasses.replace(spec, config=config)
         corpora = [

@@ -23,6 +23,7 @@ from t2t_revival.data.word_alignment import format_pharaoh, parse_pharaoh
 from t2t_revival.errors import T2TError
 from t2t_revival.utils import checked_yaml
 from t2t_revival.utils.checked_yaml import check_keys
+from t2t_revival.utils.unicode_forms import normalized
 
 SUFFIXES = (".yaml", ".yml")
 NAME = re.compile(r"[A-Za-z0-9_-]+")
@@ -247,6 +248,7 @@ class CorpusRows:
         swapped: whether source and target are swapped.
         tag: stands before each source; "" is none.
         rules: the file of `cleaning.apply_rules`, by which rows of train are dropped; `None` keeps all.
+        form: Unicode's, into which texts are brought; "" leaves them as they are.
     """
 
     source: Source
@@ -254,20 +256,22 @@ class CorpusRows:
     swapped: bool = False
     tag: str = ""
     rules: Path | None = None
+    form: str = ""
 
     def rows(self, split: str, start: int, stop: int) -> Iterator[Row]:
         """Yields the rows of the source's pairs number `start` up to `stop` of a split."""
         rows = self.source.rows(split, start, stop)
         if split == TRAIN and self.alignments:
             rows = _aligned(rows, self.alignments, start, stop)
-        if self.swapped or self.tag:
+        if self.swapped or self.tag or self.form:
             rows = map(self._changed, rows)
         if split == TRAIN and self.rules:
             rows = compress(rows, (rule == KEPT for rule in rule_numbers(self.rules, start, stop)))
         return rows
 
     def _changed(self, row: Row) -> Row:
-        source, target, weight, alignment = row
+        source, target = (normalized(side, self.form) for side in row[:2])
+        weight, alignment = row[2:]
         if self.swapped:
             source, target = target, source
         if alignment is not None:

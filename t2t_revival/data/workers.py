@@ -39,6 +39,7 @@ from t2t_revival.utils import checked_json
 from t2t_revival.utils.files import writing
 from t2t_revival.utils.processes import follow_parent, without_main_script
 from t2t_revival.utils.signals import ending_signals, handling
+from t2t_revival.utils.unicode_forms import form_of
 
 SEED = 1
 PAIRS_PER_WORKER = 25_000  # at least; for fewer, starting a process takes longer than it saves
@@ -124,6 +125,7 @@ class ShardMaker:
     def _encode(self, task: ShardTask, examples: list[bytes], on_encoded: OnPairs) -> SplitCounts:
         """Appends the serialised examples of a task to `examples` and returns their counts."""
         lengths: Counter[int] = Counter()
+        forms: tuple[Counter[str], Counter[str]] = Counter(), Counter()
         source_tokens = target_tokens = read = 0
         rows = self.rows.rows(task.split, task.start, task.stop)
         while chunk := list(islice(rows, CHUNK)):
@@ -133,6 +135,8 @@ class ShardMaker:
                 vocabulary.encode_batch(side)
                 for vocabulary, side in zip(self._vocabularies, texts, strict=True)
             ]
+            for found, side in zip(forms, texts, strict=True):
+                found.update(map(form_of, side))
             for inputs, targets, row in zip(*sides, kept, strict=True):
                 links = None
                 if row.alignment is not None:
@@ -146,7 +150,9 @@ class ShardMaker:
             on_encoded(len(chunk))
         on_encoded(task.pairs - read)  # of which cleaning drops
         by_length = dict(sorted(lengths.items()))
-        return SplitCounts(len(examples), task.pairs - len(examples), source_tokens, target_tokens, by_length)
+        skipped = task.pairs - len(examples)
+        counts = SplitCounts(len(examples), skipped, source_tokens, target_tokens, by_length)
+        return dataclasses.replace(counts, source_forms=dict(forms[0]), target_forms=dict(forms[1]))
 
 
 # Makes shards here or on other machines, as `make_shards`; calls the last argument with the pairs done.

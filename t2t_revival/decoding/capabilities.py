@@ -31,6 +31,7 @@ OF_CALLS = {  # features that are no settings, as people call them
 COLUMNS = frozenset({"return_beams", "n", "write_beam_scores"})
 LIMITS = frozenset({"beam_size", "greedy", "extra_length", "early_stopping", "batch_size"})
 SEARCH = LIMITS | COLUMNS | {"tag", "tokenized", ALPHA, NORMALIZE}
+READ = frozenset({"unicode_form"})  # how lines are read
 SAMPLING = frozenset({"sampling_method", "sampling_temp", "sampling_keep_top_k", "random_seed"})
 REPETITION = frozenset({"no_repeat_ngram_size", "repetition_penalty", "max_length_ratio"})
 GUARDS = REPETITION | {"min_length_ratio"}
@@ -41,7 +42,7 @@ OF_ATTENTION = frozenset({"coverage_penalty", "alignments", "markup"})
 OF_TEXT = frozenset({"split_sentences", "prefixes", "constraints"})  # not of trees, nor markup
 GIVEN = frozenset({"scores", "annotations"})
 MODELS = frozenset({"constrained", "ensemble", "int8"})  # trees; several models; precision
-DECODING = SEARCH | SAMPLING | GUARDS | CHOICE
+DECODING = SEARCH | READ | SAMPLING | GUARDS | CHOICE
 
 EXCLUDE = {  # features, and those that they cannot be combined with
     "constrained": GUARDS | SCORED | OF_ATTENTION | OF_TEXT | {"mbr"},
@@ -91,12 +92,13 @@ TENSORFLOW = Place(
 )
 JAX = Place(
     "decoding on JAX",
-    SEARCH | CHOICE | {"split_sentences", "constrained", "ensemble"},
+    SEARCH | READ | CHOICE | {"split_sentences", "constrained", "ensemble"},
     "set KERAS_BACKEND=tensorflow",
 )
 CTRANSLATE2 = Place(
     "CTranslate2",
     SEARCH
+    | READ
     | REPETITION
     | CHOICE
     | OF_ATTENTION
@@ -134,13 +136,14 @@ OF_DECODER = OF_CTRANSLATE2 | dict.fromkeys(
 )
 SAVED_MODEL = Place(
     "a SavedModel",
-    SEARCH | GUARDS | MODELS,
+    SEARCH | READ | GUARDS | MODELS,
     "decode with t2t-decoder",
     OF_CTRANSLATE2 | {"sampling_method": "leave it out, and give it to t2t-query-server"},
 )
 REQUEST = Place(
     "a request to an exported model",
     SEARCH - {"early_stopping", "batch_size", NORMALIZE}
+    | READ
     | SAMPLING
     | CHOICE
     | DETAILS
@@ -186,7 +189,7 @@ TRANSLATIONS = Place("a file with one translation a line", ONE_OUTPUT)
 SCORE_LINES = Place("a line of text", ONE_OUTPUT | COLUMNS | GIVEN, "give --output_format=jsonl")
 TEXT_LINES = Place("a line of text", SCORE_LINES.features | {"alignments"}, "give --output_format=jsonl")
 ATTENTION_PAGE = Place(
-    "t2t-attention", SEARCH | SAMPLING | GUARDS | DETAILS | MODELS | {"coverage_penalty", "shortlist"}
+    "t2t-attention", SEARCH | READ | SAMPLING | GUARDS | DETAILS | MODELS | {"coverage_penalty", "shortlist"}
 )
 
 

@@ -17,7 +17,7 @@ from t2t_revival.data.word_alignment import Link
 from t2t_revival.decoding.alignment_heads import LinkRule
 from t2t_revival.decoding.batching import POSITIONS, make_batches
 from t2t_revival.decoding.details import EOS_NAME, NO_WORD, Alternative, Details, Token, Word
-from t2t_revival.decoding.preprocessor import LINE_ENDS, OnTruncation, Preprocessor, pad
+from t2t_revival.decoding.preprocessor import OnTruncation, Preprocessor, pad, plain
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary import TextEncoder, Vocabularies
@@ -117,7 +117,7 @@ def encode_pairs(
     Raises:
         LineError: a text is no valid Unicode.
     """
-    sources, targets = ([pair[side].translate(LINE_ENDS) for pair in pairs] for side in (0, 1))
+    sources, targets = (plain((pair[side] for pair in pairs), preprocessor.options) for side in (0, 1))
     source_ids = preprocessor.sources(preprocessor.preprocess(sources), on_truncation)
     target_ids = preprocessor.encode(targets, preprocessor.vocabularies.targets)
     tag = symbol(preprocessor.options.tag)

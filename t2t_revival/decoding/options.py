@@ -13,6 +13,7 @@ from t2t_revival.decoding import capabilities
 from t2t_revival.decoding.hypothesis_scores import TERMS
 from t2t_revival.errors import T2TError, did_you_mean
 from t2t_revival.hparams.hparams import parse_overrides, type_faults
+from t2t_revival.utils.unicode_forms import FORMS
 
 if TYPE_CHECKING:
     from t2t_revival.problems.problem import Problem
@@ -56,6 +57,7 @@ CHOICES = {  # values beside the default
     "markup": MARKUP,
     "alignments": (PHARAOH,),
     "shortlist": (OFF, ON),
+    "unicode_form": FORMS,
 }
 
 
@@ -90,6 +92,7 @@ class DecodeHParams:
     alignments: str = ""  # pharaoh: after each output, which of its words translates which of the input
     token_scores: bool = False  # t2t-decoder --output_format=jsonl: log-probabilities of tokens and words
     alternatives: int = 0  # jsonl: number of most probable tokens that are listed for each position
+    unicode_form: str = ""  # nfc, nfd: Unicode's form into which text is brought before it is cut into pieces
     shortlist: str = OFF  # on: with CTranslate2, only tokens that may translate the batch's lines
 
     def __post_init__(self) -> None:

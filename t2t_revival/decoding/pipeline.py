@@ -18,7 +18,7 @@ from t2t_revival.decoding.addons import Constraints, Found, MarkedLines, Outputs
 from t2t_revival.decoding.batching import DecodingProgress, MapBatches, OnProgress
 from t2t_revival.decoding.capabilities import Place
 from t2t_revival.decoding.details import Details
-from t2t_revival.decoding.notes import unchecked
+from t2t_revival.decoding.notes import other_form, unchecked
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.outputs import MISSING, Candidate, Translation
 from t2t_revival.decoding.paragraphs import Paragraph, join_all, split_inputs
@@ -29,6 +29,7 @@ from t2t_revival.decoding.preprocessor import (
     check_prefixes,
     check_unicode,
     model_inputs,
+    plain,
 )
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.texts import is_blank, shown, texts_of
@@ -110,6 +111,11 @@ class LineTranslator(ABC):
     @abstractmethod
     def max_length(self) -> int:
         """Maximum number of tokens of an input, EOS included; longer ones are cut."""
+
+    @property
+    @abstractmethod
+    def trained_form(self) -> str:
+        """Unicode's form of the training data; "" if it has several, or does not matter."""
 
     @property
     @abstractmethod
@@ -223,11 +229,13 @@ class LineTranslator(ABC):
             bound = addon("constraints")(constraints, len(lines), first_line)
         of_call = {"n": outputs > 1, "prefixes": prefixes, "constraints": bound}
         capabilities.check(options.asked(of_call), *self.places)
-        if bound and not on_truncation and (note := unchecked(bound.values(), self.why_unchecked)):
-            warnings.warn(note, stacklevel=3)
         check_unicode(lines, first_line)
+        if not on_truncation:
+            notes = unchecked(bound.values(), self.why_unchecked), other_form(self, lines)
+            for note in filter(None, notes):
+                warnings.warn(note, stacklevel=3)
         check_unicode(prefixes or (), first_line)
-        texts, marked, paragraphs = [line.translate(LINE_ENDS) for line in lines], None, None
+        texts, marked, paragraphs = plain(lines, options), None, None
         if options.markup:
             marked = addon("markup")(texts, options.markup, self.vocabularies.inputs.tags)
             texts = marked.texts

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import LineError, T2TError
 from t2t_revival.problems.problem import Problem
 from t2t_revival.utils.texts import is_blank
+from t2t_revival.utils.unicode_forms import normalized
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,6 +21,11 @@ if TYPE_CHECKING:
     from t2t_revival.data.vocabulary import TextEncoder, Vocabularies
 
 LINE_ENDS = str.maketrans("\n\r", "  ")
+
+
+def plain(texts: Iterable[str], options: DecodeHParams) -> list[str]:
+    """Returns texts as models read and write them: line ends are spaces, characters in the options' form."""
+    return [normalized(text.translate(LINE_ENDS), options.unicode_form) for text in texts]
 
 
 @dataclass(frozen=True)
@@ -112,7 +118,7 @@ class Preprocessor:
         """Returns the ids of prefixes, without EOS; raises LineError if one is too long."""
         if prefixes is None:
             return None
-        return self._encode_outputs([prefix.translate(LINE_ENDS) for prefix in prefixes])
+        return self._encode_outputs(plain(prefixes, self.options))
 
     def encode(self, texts: Sequence[str], vocabulary: TextEncoder) -> list[list[int]]:
         """Returns the ids of each text in one of the vocabularies, without EOS.

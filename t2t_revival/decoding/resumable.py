@@ -18,6 +18,7 @@ from t2t_revival.decoding.notes import (
     note_repaired,
     note_unaligned,
     note_unmet,
+    other_form,
     unchecked,
 )
 from t2t_revival.decoding.outputs import Draw, Score, Translation, format_outputs, to_bytes
@@ -66,7 +67,7 @@ def translate_lines(
             it. "" and `None` keep the best by the model.
         on_progress: called at the start and after each batch.
         on_note: called with each line for people: inputs that were cut, outputs that were repaired.
-        warn_of_truncation: whether lines that are too long are among these.
+        warn_of_truncation: whether lines that are too long, or in another Unicode form, are among these.
         as_json: whether outputs are written as JSON lines; see `json_line`.
 
     Raises:
@@ -96,6 +97,8 @@ def translate_lines(
     done = len(output.start(origin, len(lines), resumable=draw is None))
     for note in addon("markup_faults")(lines, options.markup, first_line) if options.markup else []:
         on_note(f"warning: {name}, {note}")
+    if warn_of_truncation and not preprocessed and (note := other_form(translator, lines)):
+        on_note(f"warning: {name}: {note}")
     if on_progress:
         on_progress(DecodingProgress(done, len(lines), 0.0))
     repaired, noteworthy = 0, {}

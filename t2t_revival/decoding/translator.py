@@ -31,17 +31,18 @@ from t2t_revival.decoding.options import INT8, TENSORFLOW, DecodeHParams
 from t2t_revival.decoding.outputs import Score
 from t2t_revival.decoding.pipeline import LineTranslator, Request, warn_of_truncation
 from t2t_revival.decoding.preprocessor import (
-    LINE_ENDS,
     OnTruncation,
     Preprocessor,
     check_tag,
     pad,
+    plain,
 )
 from t2t_revival.errors import LineError, T2TError
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.utils.files import path_of
 from t2t_revival.utils.processes import check_not_forked
 from t2t_revival.utils.texts import is_blank, pairs_of, texts_of
+from t2t_revival.utils.unicode_forms import NFC
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary.text_encoder import TextEncoder
@@ -101,6 +102,7 @@ class Translator(LineTranslator):
         self.more_checkpoints: tuple[Checkpoint, ...] = ()
         self.translations: Shortlist | None = None
         self.find_heads: Callable[[], AlignmentHeads | None] = lambda: None
+        self._trained_form = NFC
         self.places = [config.place, *capabilities.places_of(model.hparams, problem)]
         capabilities.check(self.options.asked({"int8": config.precision == INT8}), *self.places)
         engine = engines.open_engine(model, self.vocabularies, self.options, config)
@@ -180,6 +182,7 @@ class Translator(LineTranslator):
         )
         translator.checkpoint, translator.translations = loaded.checkpoint, loaded.translations
         translator.find_heads = partial(AlignmentHeads.find, folder.path, folder.hparams)
+        translator._trained_form = folder.run.unicode_form
         return translator
 
     @property
@@ -191,6 +194,11 @@ class Translator(LineTranslator):
     def max_length(self) -> int:
         """Maximum number of tokens of an input, EOS included; longer ones are cut."""
         return self._max_length
+
+    @property
+    def trained_form(self) -> str:
+        """Unicode's form of the training data; "" if it has several."""
+        return self._trained_form
 
     def load_checkpoint(self, checkpoint: Checkpoint) -> None:
         """Loads the weights of another checkpoint of the same training; not with constant weights.
@@ -242,7 +250,7 @@ class Translator(LineTranslator):
             T2TError: the line is no string, or no valid Unicode.
         """
         (line,), preprocessor = texts_of([line]), self.preprocessor()
-        texts = [line.translate(LINE_ENDS)]
+        texts = plain([line], self.options)
         texts = texts if is_output else preprocessor.preprocess(texts)
         return [*preprocessor.encode(texts, self.vocabularies[is_output])[0], EOS]
 
@@ -286,7 +294,7 @@ class Translator(LineTranslator):
             T2TError: a pair is not of strings, has no source, is no valid Unicode, or has an output that is
                 too long or does not fit the problem.
         """
-        cleaned = [[text.translate(LINE_ENDS) for text in pair] for pair in pairs_of(pairs, first_line)]
+        cleaned = [plain(pair, self.options) for pair in pairs_of(pairs, first_line)]
         preprocessor = self.preprocessor(first_line)
         inputs = preprocessor.preprocess([source for source, _ in cleaned])
         for number, text in enumerate(inputs, start=first_line):

@@ -13,6 +13,7 @@ from t2t_revival.data.vocabulary import Vocabularies, open_vocabulary
 from t2t_revival.decoding.addons import addon
 from t2t_revival.serving.client import text_of
 from t2t_revival.serving.signatures import DESCRIBE
+from t2t_revival.utils.unicode_forms import NFC
 
 if TYPE_CHECKING:
     from t2t_revival.serving.client import Model
@@ -27,12 +28,14 @@ class Description:
         max_length: maximum number of tokens of an input, EOS included.
         max_length_ratio: see `DecodeHParams`.
         aligns: whether the model aligns words, by its signature `SCORE`.
+        unicode_form: Unicode's form of lines that are like the training data; "" if any is right.
     """
 
     vocabularies: Vocabularies
     max_length: int
     max_length_ratio: float
     aligns: bool
+    unicode_form: str = NFC
 
     @classmethod
     def of(cls, model: Model) -> Description:
@@ -52,7 +55,8 @@ class Description:
         vocabularies = [
             (one.path.name, base64.b64encode(one.content).decode()) for one in self.vocabularies.all
         ]
-        values = {name: getattr(self, name) for name in ("max_length", "max_length_ratio", "aligns")}
+        names = ("max_length", "max_length_ratio", "aligns", "unicode_form")
+        values = {name: getattr(self, name) for name in names}
         return json.dumps({"vocabularies": vocabularies, **values})
 
     @cached_property

@@ -111,7 +111,8 @@ class ServingModule(tf.Module):
             model, vocabularies.targets, translator.options, weights, constant_weights=quantize == "none"
         )
         separates_words = translator.problem is not None and translator.problem.separates_words
-        self._text_inputs = TextInputs(vocabularies.inputs, translator.max_length, separates_words)
+        form = translator.options.unicode_form
+        self._text_inputs = TextInputs(vocabularies.inputs, translator.max_length, separates_words, form)
         # A SavedModel holds attributes only. A Keras variable would be saved twice: the one that the graph
         # reads, and another that TensorFlow Serving restores.
         own = int8.variables if int8 else [weight.value for weight in model.weights]
@@ -128,7 +129,9 @@ class ServingModule(tf.Module):
         if not (separates_words or self._graph.constraint):
             aligns = heads is not None and not self._reverse_target
             ratio = translator.options.max_length_ratio
-            self._description = Description(vocabularies, translator.max_length, ratio, aligns).to_json()
+            trained = "" if form else translator.trained_form
+            longest = translator.max_length
+            self._description = Description(vocabularies, longest, ratio, aligns, trained).to_json()
             self.describe = tf.function(self._describe, input_signature=OPTIONS[:1], autograph=False)
         if self.describe and not self._reverse_target:
             self.translate_with_tables = self._compile([*OPTIONS, TABLES])

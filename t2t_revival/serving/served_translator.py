@@ -18,7 +18,7 @@ from t2t_revival.decoding.notes import OF_EXPORT
 from t2t_revival.decoding.options import MAX_CANDIDATES, DecodeHParams
 from t2t_revival.decoding.outputs import MISSING
 from t2t_revival.decoding.pipeline import Candidates, LineTranslator, Request, as_candidates
-from t2t_revival.decoding.preprocessor import LINE_ENDS, OnTruncation, Preprocessor, Truncation
+from t2t_revival.decoding.preprocessor import OnTruncation, Preprocessor, Truncation, plain
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams.hparams import parse_overrides
 from t2t_revival.serving.client import BATCH_SIZE, Model, outputs_of
@@ -98,6 +98,14 @@ class ServedTranslator(LineTranslator):
     def max_length(self) -> int:
         """Maximum number of tokens of an input, EOS included, which the model tells."""
         return self.description.max_length
+
+    @property
+    def trained_form(self) -> str:
+        """Unicode's form of the training data, which the model tells; "" if it does not, as of parsers."""
+        try:
+            return self.description.unicode_form
+        except T2TError:
+            return ""
 
     @property
     def why_unchecked(self) -> str:
@@ -199,7 +207,7 @@ class ServedSearch:
         if request.prefixes:
             signature = WITH_PREFIXES
             inputs |= option_inputs(options, len(indices), self._n)
-            inputs["prefixes"] = [request.prefixes[index].translate(LINE_ENDS) for index in indices]
+            inputs["prefixes"] = plain((request.prefixes[index] for index in indices), options)
         elif self._translator.as_exported:
             signature = DEFAULT
         else:

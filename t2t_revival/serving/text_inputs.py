@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import tensorflow as tf
+import tensorflow_text as tf_text
 
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
 from t2t_revival.utils.texts import INVISIBLE
@@ -28,11 +29,13 @@ class TextInputs:
         vocabulary: of the sources.
         max_length: maximum number of tokens of a source, EOS included.
         separates_words: whether lines are split into words, for parsing.
+        form: Unicode's, into which lines are brought; "" leaves them as they are.
     """
 
     vocabulary: TextEncoder
     max_length: int
     separates_words: bool = False
+    form: str = ""
 
     def texts(self, lines: tf.Tensor, prefixes: tf.Tensor | None = None) -> tuple[tf.Tensor, tf.Tensor]:
         """Returns lines, string [batch], as the model reads them, and which are blank, bool [batch].
@@ -42,6 +45,8 @@ class TextInputs:
         """
         lines = tf.pad(lines, [[0, tf.cast(tf.shape(lines)[0] == 0, tf.int32)]])
         texts = tf.strings.unicode_transcode(lines, "UTF-8", "UTF-8", replacement_char=SUBSTITUTE)
+        if self.form:
+            texts = tf_text.normalize_utf8(texts, self.form.upper())
         texts = tf.strings.regex_replace(texts, LINE_END, " ")
         if self.separates_words:
             texts = _words(texts)

@@ -5,6 +5,7 @@ import os
 import re
 import sys
 import threading
+import unicodedata
 
 import pytest
 from sacrebleu.metrics import BLEU
@@ -43,6 +44,17 @@ def test_scores(files, capsys):
         "paper-style BLEU (Moses tokens, compounds split; not comparable to sacreBLEU) = "
         f"{paper_style_bleu(*given, 'de')}",
     ]
+
+
+def test_another_unicode_form_than_that_of_the_references_is_named(files, capsys):
+    assert run(*files) == 0
+    assert "Unicode" not in capsys.readouterr().err
+    for decomposed, other in (files, files[::-1]):
+        before = decomposed.read_text(encoding="utf-8")
+        write(decomposed, [unicodedata.normalize("NFD", line) for line in before.splitlines()])
+        assert run(decomposed, other) == 0
+        assert f"{decomposed}: 1 of 2 lines are in another Unicode form" in capsys.readouterr().err
+        write(decomposed, before.splitlines())
 
 
 def test_one_variant(files, capsys):

@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+import unicodedata
 from pathlib import Path
 
 import pytest
@@ -155,3 +156,43 @@ def test_a_fingerprint_is_of_content_not_of_place(corpus, subwords_file, tmp_pat
         fingerprint("word", [*lines[:-1], "der Hund"]),
     )
     assert len({known, *others}) == 4
+
+
+def in_form(folder, form):
+    """A corpus whose targets are in a form; "mixed" has lines of both."""
+    corpus = write_corpus(folder)
+    for split in ("train", "dev"):
+        path = corpus / f"{split}.de"
+        lines = path.read_text(encoding="utf-8").replace("sieht", "h\u00f6rt").splitlines()
+        forms = ["NFC", "NFD"] if form == "mixed" else [form.upper()]
+        lines = [unicodedata.normalize(forms[at % len(forms)], line) for at, line in enumerate(lines)]
+        path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return corpus
+
+
+@pytest.mark.parametrize("form", ["nfc", "nfd", "mixed"])
+def test_data_knows_the_unicode_form_of_its_text_and_can_be_brought_into_one(tmp_path, form):
+    corpus, notes = in_form(tmp_path / "corpus", form), []
+    problem = translation(corpus)
+    train = problem.generate_data(tmp_path / "data", progress=lambda note, *_: notes.append(note)).splits[
+        "train"
+    ]
+    assert train.source_forms == {"": 300}
+    assert train.target_forms == ({"nfc": 150, "nfd": 150} if form == "mixed" else {form: 300})
+    said = [note for note in notes if "Unicode" in note]
+    assert len(said) == (form != "nfc")
+    assert all(note.startswith(f"{corpus}, de: Unicode forms are ") for note in said)
+    with pytest.raises(T2TError, match="made without --normalize=nfc, not with it"):
+        translation(corpus, normalize="nfc").generate_data(tmp_path / "data")
+
+    composed = translation(corpus, normalize="nfc").generate_data(tmp_path / "composed")
+    assert composed.splits["train"].target_forms == {"nfc": 300}
+    expected = translation(in_form(tmp_path / "expected", "nfc"))
+    expected.generate_data(tmp_path / "as_nfc")
+    for split in ("train", "dev"):
+        texts = [
+            [*each.open(tmp_path / at).text(split)]
+            for each, at in ((problem, "composed"), (expected, "as_nfc"))
+        ]
+        assert texts[0] == texts[1]
+    assert translation(None).generate_data(tmp_path / "composed") == composed

@@ -78,9 +78,10 @@ class TranslatorModel:
 
     @cached_property
     def _description(self) -> str:
-        translator = self._translator
-        ratio = translator.options.max_length_ratio
-        return Description(translator.vocabularies, translator.max_length, ratio, aligns=False).to_json()
+        translator, options = self._translator, self._translator.options
+        form = "" if options.unicode_form else translator.trained_form
+        longest, ratio = translator.max_length, options.max_length_ratio
+        return Description(translator.vocabularies, longest, ratio, aligns=False, unicode_form=form).to_json()
 
     def close(self) -> None:
         """Leaves the model, whose memory goes with it."""

@@ -17,6 +17,7 @@ from t2t_revival.data.vocabulary.spans import UNSPACED
 from t2t_revival.decoding.preprocessor import LINE_ENDS
 from t2t_revival.errors import LineError, T2TError
 from t2t_revival.utils.texts import items_of, shown, texts_of
+from t2t_revival.utils.unicode_forms import composed, normalized
 
 MERGEABLE = 16  # phrases of a line that share words where there is too little room: all pairs are tried
 
@@ -123,14 +124,14 @@ def constraints_of(constraints: Any, lines: int, first_line: int) -> dict[int, L
 
 
 def checked(constraints: LineConstraints, number: int) -> LineConstraints:
-    """Returns the constraints of a line, by its number, without line ends and spaces around phrases.
+    """Returns the constraints of a line, by its number, in NFC, without line ends and spaces around phrases.
 
     Raises:
         LineError: a phrase is empty, or has an avoided one.
     """
 
     def cleaned(phrases: Iterable[str]) -> tuple[str, ...]:
-        return tuple(phrase.translate(LINE_ENDS).strip() for phrase in phrases)
+        return tuple(normalized(phrase.translate(LINE_ENDS).strip()) for phrase in phrases)
 
     phrases = cleaned(term.phrase for term in constraints.terms)
     terms = (one._replace(phrase=phrase) for one, phrase in zip(constraints.terms, phrases, strict=True))
@@ -153,13 +154,14 @@ def count(phrase: str, text: str) -> int:
 
 
 def occurrences(phrase: str, text: str) -> Iterator[tuple[int, int]]:
-    """Yields the beginnings and ends of a phrase's occurrences in a text as whole words."""
-    return spans(_pattern(phrase), text)
+    """Yields the beginnings and ends of a phrase's occurrences in a text as whole words, both in NFC."""
+    found, places = composed(text)
+    return ((places[begin], places[end]) for begin, end in spans(_pattern(phrase), found))
 
 
 @lru_cache(2**14)
 def _pattern(phrase: str) -> re.Pattern[str]:
-    return re.compile(re.escape(phrase))
+    return re.compile(re.escape(normalized(phrase)))
 
 
 def spans(pattern: re.Pattern[str], text: str) -> Iterator[tuple[int, int]]:

@@ -18,6 +18,7 @@ from t2t_revival.data.vocabulary.spans import match_words, split_words
 from t2t_revival.data.vocabulary.text_encoder import symbol
 from t2t_revival.decoding.outputs import Translation
 from t2t_revival.decoding.preprocessor import LINE_ENDS
+from t2t_revival.utils.unicode_forms import normalized
 
 EDGES = re.compile(r"^\W+|\W+$")
 Outputs = Mapping[int, list[Translation]]
@@ -54,7 +55,8 @@ class TermLine(NamedTuple):
         """Returns the numbers of the source's words that are a term."""
         words, inputs = split_words(self.text), split_words(self.source)
         numbers = match_words(
-            [self.text[slice(*word)] for word in words], [self.source[slice(*word)] for word in inputs]
+            [normalized(self.text[slice(*word)]) for word in words],
+            [normalized(self.source[slice(*word)]) for word in inputs],
         )
         own = zip(words, numbers, strict=True)
         return {number for word, number in own if word.start < term.end and term.start < word.end}

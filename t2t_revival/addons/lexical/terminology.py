@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from t2t_revival.addons.lexical.constraints import LineConstraints, Term, is_inside
 from t2t_revival.errors import T2TError
+from t2t_revival.utils.unicode_forms import composed, normalized
 
 COMMENT = "#"
 SPACES = re.compile(r"\s+")  # of a source between words of a term: a no-break space, or several
@@ -15,7 +16,8 @@ SPACES = re.compile(r"\s+")  # of a source between words of a term: a no-break s
 class Terminology:
     """A list of terms with their translations.
 
-    A term in lower case stands for itself in any case, any other term for what is written. The longest terms
+    A term in lower case stands for itself in any case, any other term for what is written; accents may be
+    composed or decomposed (Unicode's NFC and NFD) on both sides. The longest terms
     are found first, as whole words that do not overlap. Where the source begins a term with a capital that
     the term itself has not, the translation begins with one too.
 
@@ -33,7 +35,7 @@ class Terminology:
     def __init__(self, terms: Mapping[str, str]) -> None:
         if not isinstance(terms, Mapping) or {type(side) for pair in terms.items() for side in pair} - {str}:
             raise T2TError('terms must be a dictionary of strings, such as {"dog": "Hund"}')
-        self._terms = {SPACES.sub(" ", term): target for term, target in terms.items()}
+        self._terms = {SPACES.sub(" ", normalized(term)): target for term, target in terms.items()}
         self._longest = max(map(len, self._terms), default=0)
 
     @classmethod
@@ -66,19 +68,20 @@ class Terminology:
 
     def constraints(self, line: str) -> LineConstraints:
         """Returns the constraints that are the translations of a line's terms, in its order."""
-        source = SPACES.sub(" ", line)
-        places = [n for n, one in enumerate(line) if not (one.isspace() and line[n - 1 : n].isspace())]
+        text, places = composed(line)
+        kept = [n for n, one in enumerate(text) if not (one.isspace() and text[n - 1 : n].isspace())]
+        source = SPACES.sub(" ", text)
         found: list[tuple[int, int]] = []
         taken = bytearray(len(source))
         for begin, end in sorted(self._places(source), key=lambda span: (span[0] - span[1], span[0])):
             if not any(taken[begin:end]):
                 found.append((begin, end))
                 taken[begin:end] = b"\1" * (end - begin)
-        terms = tuple(
-            Term(line[places[begin] : places[end - 1] + 1], self._translate(source[begin:end]), places[begin])
-            for begin, end in sorted(found)
-        )
-        return LineConstraints(tuple(term.phrase for term in terms), terms=terms)
+        terms = []
+        for begin, end in sorted(found):
+            first, last = places[kept[begin]], places[kept[end - 1] + 1]
+            terms.append(Term(line[first:last], self._translate(source[begin:end]), first))
+        return LineConstraints(tuple(term.phrase for term in terms), terms=tuple(terms))
 
     def _places(self, source: str) -> Iterator[tuple[int, int]]:
         """Yields the beginnings and ends of all terms of a source, which may overlap."""
@@ -113,4 +116,4 @@ def _sides(line: str, place: str) -> tuple[str, str]:
     for side, column in zip(("source", "target"), columns, strict=True):
         if not column:
             raise T2TError(f"{place}: the {side} term is empty: write source term TAB target term")
-    return SPACES.sub(" ", columns[0]), columns[1]
+    return SPACES.sub(" ", normalized(columns[0])), columns[1]

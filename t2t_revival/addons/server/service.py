@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from fastapi import FastAPI, Request
 from fastapi.responses import StreamingResponse
@@ -26,10 +26,12 @@ from t2t_revival.addons.server.requests import Limits
 from t2t_revival.addons.server.rows import Columns
 from t2t_revival.addons.server.translate import TranslateAnswer, TranslateRequest, Translation
 from t2t_revival.addons.server.versions import ModelInfo, ModelsAnswer
+from t2t_revival.decoding.notes import other_form
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.client import text_of
 from t2t_revival.serving.description import Description
 from t2t_revival.serving.served_translator import ServedTranslator
+from t2t_revival.utils.unicode_forms import NFC, not_in
 
 if TYPE_CHECKING:
     from t2t_revival.addons.server.versions import ServedModel
@@ -152,6 +154,7 @@ class Service:
         self.models, self.limits, self._start = models, limits, start
         self._waiting = 0
         self._descriptions: WeakKeyDictionary[LoadedModel, Description] = WeakKeyDictionary()
+        self._form_noted: WeakSet[LoadedModel] = WeakSet()
         self.metrics = Metrics()
         self.batcher = Batcher(batch_limits, self.metrics)
         self._inspecting, self._inspections = ThreadPoolExecutor(1, "inspect"), 0
@@ -280,6 +283,9 @@ class Service:
             lines = asked.lines
             asked.check(model.signature_defs)
             self.limits.check(asked.columns(), asked.stream)
+            if model not in self._form_noted and not_in(NFC, lines):
+                self._form_noted.add(model)
+                await self._note_form(served, model, asked)
             translate = partial(self._translate_lines, served, model, asked)
             if asked.stream:
                 return StreamingResponse(
@@ -287,6 +293,14 @@ class Service:
                 )
             finished = await self._answer(request, translate(lines))
             return TranslateAnswer(model=served.name, version=number, translations=finished)
+
+    async def _note_form(self, served: ServedModel, model: LoadedModel, asked: TranslateRequest) -> None:
+        """Logs that texts are in another Unicode form than the training data of a model."""
+        loop = asyncio.get_running_loop()
+        queued = QueuedModel(model.where, partial(self._translate, served.name, model), loop)
+        translator = self._translator(served, model, asked, queued)
+        if note := await loop.run_in_executor(self._translating, other_form, translator, asked.lines):
+            served.say(f"warning: {served.name}: {note}")
 
     async def _translate_lines(
         self, served: ServedModel, model: LoadedModel, asked: TranslateRequest, lines: Sequence[str]

@@ -54,6 +54,7 @@ class Options(RequestBody):
     )
     split_sentences: Annotated[bool, Field(description="Translate each sentence for itself.")] = False
     markup: Annotated[str, Field(description="html, placeholders: tags come out as they are.")] = ""
+    unicode_form: Literal["", "nfc", "nfd"] = ""
     prefix: Annotated[Text, Field(description="Beginning of the outputs.")] = ""
     constraints: list[Phrase] = Field(default=[], description="Phrases that all outputs must have.")
     avoid: list[Phrase] = Field(default=[], description="Phrases that no output may have.")

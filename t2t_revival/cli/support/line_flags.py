@@ -11,6 +11,7 @@ from t2t_revival.cli.support.text_files import STANDARD_STREAM, read_lines, spli
 from t2t_revival.decoding import capabilities
 from t2t_revival.decoding.options import MARKUP
 from t2t_revival.errors import T2TError
+from t2t_revival.utils.unicode_forms import FORMS
 
 if TYPE_CHECKING:
     from t2t_revival.addons.lexical.constraints import LineConstraints
@@ -18,10 +19,23 @@ if TYPE_CHECKING:
     from t2t_revival.decoding.options import DecodeHParams
 
 FORMATS = TEXT, JSONL = "text", "jsonl"  # of inputs and of outputs
+SETTINGS = {"split_sentences": "split_sentences", "markup": "markup", "normalize": "unicode_form"}
 
 
 @dataclass(frozen=True)
-class LineFlags(Flags):
+class NormalizeFlags(Flags):
+    """The flag of a command whose text may be in another Unicode form than that of the model's data."""
+
+    normalize: str = flag(
+        "",
+        "Unicode form into which text is brought before it is cut into pieces: nfc (letters with their "
+        "marks) or nfd (apart).",
+        choices=("", *FORMS),
+    )
+
+
+@dataclass(frozen=True)
+class LineFlags(NormalizeFlags):
     """The flags of a command that translates the lines of a file, or lines that are typed."""
 
     exclusive: ClassVar[Names] = (("partial_targets", "input_format"),)
@@ -66,7 +80,7 @@ class LineFlags(Flags):
     @property
     def settings(self) -> dict[str, Any]:
         """Settings of decoding that have a flag of their own, if it was given."""
-        return {name: getattr(self, name) for name in ("split_sentences", "markup") if self.has(name)}
+        return {setting: getattr(self, name) for name, setting in SETTINGS.items() if self.has(name)}
 
     @property
     def asked(self) -> dict[str, str]:

@@ -12,6 +12,7 @@ from tqdm import tqdm
 from t2t_revival.checkpoints.directory import Checkpoint, Unusable, ignored_checkpoint
 from t2t_revival.checkpoints.file import CorruptCheckpointError
 from t2t_revival.errors import T2TError
+from t2t_revival.utils.unicode_forms import form_of
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.batching import DecodingProgress
@@ -51,6 +52,16 @@ def warn_of_tabs(translations: Sequence[str], references: Sequence[str], name: o
         say(
             f"warning: {name}: {count:,} of {len(translations):,} lines contain tabs, as written with "
             "return_beams or write_beam_scores, and are scored as a whole: keep the best outputs with cut -f1"
+        )
+
+
+def warn_of_forms(translations: Sequence[str], references: Sequence[str], name: object) -> None:
+    """Warns of translations whose Unicode form is not that of their references."""
+    forms = (map(form_of, side) for side in (translations, references))
+    if count := sum(bool(one and other) and one != other for one, other in zip(*forms, strict=True)):
+        say(
+            f"warning: {name}: {count:,} of {len(translations):,} lines are in another Unicode form (NFC or "
+            "NFD) than their references, so that equal words differ: bring all into NFC (uconv -x nfc)"
         )
 
 

@@ -266,9 +266,13 @@ class ShardFlags(Flags):
         return Shard(self.worker_id, self.decode_shards)
 
 
-def decode_options(text: str | None, run: Run) -> DecodeHParams:
-    """Parses `--decode_hparams` on top of the run's own; warns of a batch_size that counts sentences."""
-    options = DecodeHParams.parse(text or "", run.decode_hparams)
+def decode_options(text: str | None, run: Run, normalize: str = "") -> DecodeHParams:
+    """Parses `--decode_hparams` on top of the run's own; warns of a batch_size that counts sentences.
+
+    `normalize` is the flag of this name.
+    """
+    own = {**run.decode_hparams, **({"unicode_form": normalize} if normalize else {})}
+    options = DecodeHParams.parse(text or "", own)
     if warning := options.batch_size_warning:
         say(f"warning: {warning}")
     return options
