@@ -23,14 +23,13 @@ from t2t_revival import registry
 from t2t_revival.checkpoints.directory import ANOTHER, list_checkpoints
 from t2t_revival.checkpoints.file import CheckpointNotFoundError, CorruptCheckpointError, verify
 from t2t_revival.curve_files import DEV, has_point
-from t2t_revival.data.base_source import TRAIN
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.text_encoder import fingerprint
 from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.utils import checked_json
 from t2t_revival.utils.files import atomic_write, is_file_name, lock, writing
-from t2t_revival.utils.unicode_forms import NFC, main_form
+from t2t_revival.utils.unicode_forms import NFC
 
 if TYPE_CHECKING:
     from t2t_revival.problems.problem import Data
@@ -249,7 +248,7 @@ class ModelFolder:
             T2TError: its vocabulary is not that of the run that the folder holds.
         """
         problem, (inputs, targets), separate = data.problem, data.vocabularies, data.vocabularies.separate
-        counts, form = data.metadata.splits[TRAIN], data.metadata.normalize
+        form = data.metadata.normalize
         own = problem.decode_hparams() | ({"unicode_form": form} if form else {})
         run = Run(
             problem=problem.name,
@@ -260,7 +259,7 @@ class ModelFolder:
             decode_hparams=self.run.decode_hparams if self.has_run else own,
             target_vocabulary=targets.path.name if separate else "",
             target_fingerprint=targets.fingerprint if separate else "",
-            unicode_form=main_form(counts.target_forms if problem.was_reversed else counts.source_forms),
+            unicode_form=data.metadata.unicode_forms[problem.was_reversed],
         )
         self.check_vocabularies(run)
         return run

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from t2t_revival.data.base_source import Source
+from t2t_revival.data.base_source import TRAIN, Source
 from t2t_revival.data.mixture import Corpus, Mixture, parse
 from t2t_revival.data.vocabulary import TextEncoder, Vocabularies, copy_name, open_vocabulary
 from t2t_revival.data.vocabulary.extension import extends
@@ -23,6 +23,7 @@ from t2t_revival.errors import T2TError
 from t2t_revival.utils import checked_json
 from t2t_revival.utils.files import is_file_name, path_of
 from t2t_revival.utils.origins import Origins
+from t2t_revival.utils.unicode_forms import main_form
 
 MOST = 10_000_000  # pieces of a vocabulary, of which a model would need gigabytes
 FORMAT_VERSION = 1
@@ -108,6 +109,12 @@ class Metadata:
         shared = VocabularyFile(self.vocab_file, self.vocab_fingerprint, self.vocab_size)
         targets = self.target_vocab_file, self.target_vocab_fingerprint, self.target_vocab_size
         return [each for each in (shared, VocabularyFile(*targets)) if each.name]
+
+    @property
+    def unicode_forms(self) -> tuple[str, str]:
+        """Unicode's forms of the sources and of the targets of train; "" of a side that has several."""
+        train = self.splits.get(TRAIN, SplitCounts())
+        return main_form(train.source_forms), main_form(train.target_forms)
 
     def with_vocabularies(self, made: Sequence[TextEncoder]) -> Metadata:
         """Returns the same with one vocabulary, or with those of the inputs and of the targets."""

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from t2t_revival.utils.unicode_forms import NFC, normalized, not_in
-
 if TYPE_CHECKING:
     from t2t_revival.decoding.addons import Constraints
     from t2t_revival.decoding.outputs import Translation
-    from t2t_revival.decoding.pipeline import LineTranslator
 
 OnNote = Callable[[str], None]
 UNCHECKED = "terms are not checked against their source words: "
@@ -58,23 +55,6 @@ def unchecked(constraints: Iterable[Constraints | None], why: str) -> str:
     if not why and not all(term.has_words for term in terms):
         why = NO_WORDS
     return UNCHECKED + why if terms and why else ""
-
-
-def other_form(translator: LineTranslator, lines: Sequence[str]) -> str:
-    """Describes for people how many lines a model reads otherwise than in the form of its training data."""
-    if translator.options.unicode_form or all(map(str.isascii, lines)):
-        return ""
-    form, encode = translator.trained_form, translator.vocabularies.inputs.encode
-    others = not_in(form, lines) if form else []
-    number = sum(encode(line) != encode(normalized(line, form)) for line in others)
-    if not number:
-        return ""
-    subject = f"{number:,} lines are" if number > 1 else "1 line is"
-    kind = "composed" if form == NFC else "decomposed"
-    return (
-        f"{subject} not in Unicode's {kind} form ({form.upper()}), unlike the model's training data: give "
-        f"--normalize={form}, or unicode_form={form} as a setting of decoding"
-    )
 
 
 def _quoted(phrases: Sequence[str]) -> str:

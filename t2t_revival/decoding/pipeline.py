@@ -18,7 +18,7 @@ from t2t_revival.decoding.addons import Constraints, Found, MarkedLines, Outputs
 from t2t_revival.decoding.batching import DecodingProgress, MapBatches, OnProgress
 from t2t_revival.decoding.capabilities import Place
 from t2t_revival.decoding.details import Details
-from t2t_revival.decoding.notes import other_form, unchecked
+from t2t_revival.decoding.notes import unchecked
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.outputs import MISSING, Candidate, Translation
 from t2t_revival.decoding.paragraphs import Paragraph, join_all, split_inputs
@@ -33,6 +33,7 @@ from t2t_revival.decoding.preprocessor import (
 )
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.texts import is_blank, shown, texts_of
+from t2t_revival.utils.unicode_forms import NFC, normalized, not_in
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary import TextEncoder, Vocabularies
@@ -112,10 +113,25 @@ class LineTranslator(ABC):
     def max_length(self) -> int:
         """Maximum number of tokens of an input, EOS included; longer ones are cut."""
 
-    @property
     @abstractmethod
-    def trained_form(self) -> str:
-        """Unicode's form of the training data; "" if it has several, or does not matter."""
+    def form_for(self, lines: Sequence[str]) -> str:
+        """Returns Unicode's form in which lines are like the training data; "" if any is right."""
+
+    def other_form(self, lines: Sequence[str]) -> str:
+        """Describes for people how many lines are read otherwise than in the form of the training data."""
+        form = "" if self.options.unicode_form or all(map(str.isascii, lines)) else self.form_for(lines)
+        if not (form and (others := not_in(form, lines))):
+            return ""
+        encode = self.vocabularies.inputs.encode
+        number = sum(encode(line) != encode(normalized(line, form)) for line in others)
+        if not number:
+            return ""
+        lines_are = f"{number:,} lines are" if number > 1 else "1 line is"
+        kind = "composed" if form == NFC else "decomposed"
+        return (
+            f"{lines_are} not in Unicode's {kind} form ({form.upper()}), unlike the training data: give "
+            f"--normalize={form}, or unicode_form={form} as a setting of decoding"
+        )
 
     @property
     @abstractmethod
@@ -231,8 +247,8 @@ class LineTranslator(ABC):
         capabilities.check(options.asked(of_call), *self.places)
         check_unicode(lines, first_line)
         if not on_truncation:
-            notes = unchecked(bound.values(), self.why_unchecked), other_form(self, lines)
-            for note in filter(None, notes):
+            unmet = unchecked(bound.values(), self.why_unchecked) if bound else ""
+            for note in filter(None, (unmet, self.other_form(lines))):
                 warnings.warn(note, stacklevel=3)
         check_unicode(prefixes or (), first_line)
         texts, marked, paragraphs = plain(lines, options), None, None

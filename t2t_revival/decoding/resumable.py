@@ -18,7 +18,6 @@ from t2t_revival.decoding.notes import (
     note_repaired,
     note_unaligned,
     note_unmet,
-    other_form,
     unchecked,
 )
 from t2t_revival.decoding.outputs import Draw, Score, Translation, format_outputs, to_bytes
@@ -97,7 +96,7 @@ def translate_lines(
     done = len(output.start(origin, len(lines), resumable=draw is None))
     for note in addon("markup_faults")(lines, options.markup, first_line) if options.markup else []:
         on_note(f"warning: {name}, {note}")
-    if warn_of_truncation and not preprocessed and (note := other_form(translator, lines)):
+    if warn_of_truncation and not preprocessed and (note := translator.other_form(lines)):
         on_note(f"warning: {name}: {note}")
     if on_progress:
         on_progress(DecodingProgress(done, len(lines), 0.0))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -69,6 +69,7 @@ class Translator(LineTranslator):
         detailer: computes details of outputs.
         vocabularies: of source and target.
         checkpoint, more_checkpoints: those of the weights; the latter of an ensemble's other models.
+        trained_form: Unicode's form of the training data; "" if it has several.
         find_heads: returns the heads that align terms, where `alignment_heads` are not given.
         engine: the engine and the precision in which it computes, for people.
 
@@ -102,7 +103,7 @@ class Translator(LineTranslator):
         self.more_checkpoints: tuple[Checkpoint, ...] = ()
         self.translations: Shortlist | None = None
         self.find_heads: Callable[[], AlignmentHeads | None] = lambda: None
-        self._trained_form = NFC
+        self.trained_form = NFC
         self.places = [config.place, *capabilities.places_of(model.hparams, problem)]
         capabilities.check(self.options.asked({"int8": config.precision == INT8}), *self.places)
         engine = engines.open_engine(model, self.vocabularies, self.options, config)
@@ -182,7 +183,7 @@ class Translator(LineTranslator):
         )
         translator.checkpoint, translator.translations = loaded.checkpoint, loaded.translations
         translator.find_heads = partial(AlignmentHeads.find, folder.path, folder.hparams)
-        translator._trained_form = folder.run.unicode_form
+        translator.trained_form = folder.run.unicode_form
         return translator
 
     @property
@@ -195,10 +196,9 @@ class Translator(LineTranslator):
         """Maximum number of tokens of an input, EOS included; longer ones are cut."""
         return self._max_length
 
-    @property
-    def trained_form(self) -> str:
-        """Unicode's form of the training data; "" if it has several."""
-        return self._trained_form
+    def form_for(self, lines: Sequence[str]) -> str:
+        """Returns Unicode's form in which lines are like the training data; "" if that has several."""
+        return self.trained_form
 
     def load_checkpoint(self, checkpoint: Checkpoint) -> None:
         """Loads the weights of another checkpoint of the same training; not with constant weights.

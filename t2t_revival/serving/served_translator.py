@@ -31,6 +31,7 @@ from t2t_revival.serving.signatures import (
     option_inputs,
     signature_of,
 )
+from t2t_revival.utils.unicode_forms import NFC, not_in
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary import Vocabularies
@@ -99,9 +100,10 @@ class ServedTranslator(LineTranslator):
         """Maximum number of tokens of an input, EOS included, which the model tells."""
         return self.description.max_length
 
-    @property
-    def trained_form(self) -> str:
-        """Unicode's form of the training data, which the model tells; "" if it does not, as of parsers."""
+    def form_for(self, lines: Sequence[str]) -> str:
+        """Returns what the model tells, if it can; it is asked only for lines that are not in NFC."""
+        if not not_in(NFC, lines):
+            return ""
         try:
             return self.description.unicode_form
         except T2TError:

@@ -4,7 +4,8 @@
 //
 // TEXT_OPS_LIBRARY is python/ops/_sentencepiece_tokenizer.so in the folder of
 // the installed tensorflow_text, or _wordpiece_tokenizer.so there for a model
-// that was imported from tensor2tensor. SAVED_MODEL_DIR is the folder of a
+// that was imported from tensor2tensor; with a comma and _normalize_ops.so for
+// one that was exported with --normalize. SAVED_MODEL_DIR is the folder of a
 // version that t2t-exporter wrote. For each line of the standard input, UTF-8,
 // the best translation is written to the standard output. TF_CPP_MIN_LOG_LEVEL=3 in the
 // environment suppresses most of TensorFlow's own messages.
@@ -31,6 +32,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
 #include "tensorflow/c/c_api.h"
 #include "tensorflow/cc/saved_model/loader.h"
 #include "tensorflow/core/framework/tensor.h"
@@ -114,11 +116,13 @@ absl::Status TranslateBatch(const Translator& translator,
   return absl::OkStatus();
 }
 
-absl::Status Translate(const std::string& library, const std::string& folder) {
-  absl::Status status = LoadTextOps(library);
-  if (!status.ok()) return status;
+absl::Status Translate(const std::string& libraries, const std::string& folder) {
+  for (const absl::string_view library : absl::StrSplit(libraries, ',')) {
+    const absl::Status loaded = LoadTextOps(std::string(library));
+    if (!loaded.ok()) return loaded;
+  }
   Translator translator;
-  status = LoadModel(folder, &translator);
+  absl::Status status = LoadModel(folder, &translator);
   while (status.ok()) {
     const std::vector<std::string> lines = ReadBatch(std::cin);
     if (lines.empty()) return absl::OkStatus();

@@ -31,9 +31,7 @@ def nfd(text):
 
 
 DECOMPOSED = [*map(nfd, LINES)]
-NOTE = (
-    "2 lines are not in Unicode's composed form (NFC), unlike the model's training data: give --normalize=nfc"
-)
+NOTE = "2 lines are not in Unicode's composed form (NFC), unlike the training data: give --normalize=nfc"
 
 
 @pytest.fixture(scope="module")

@@ -26,7 +26,6 @@ from t2t_revival.addons.server.requests import Limits
 from t2t_revival.addons.server.rows import Columns
 from t2t_revival.addons.server.translate import TranslateAnswer, TranslateRequest, Translation
 from t2t_revival.addons.server.versions import ModelInfo, ModelsAnswer
-from t2t_revival.decoding.notes import other_form
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.client import text_of
 from t2t_revival.serving.description import Description
@@ -299,7 +298,7 @@ class Service:
         loop = asyncio.get_running_loop()
         queued = QueuedModel(model.where, partial(self._translate, served.name, model), loop)
         translator = self._translator(served, model, asked, queued)
-        if note := await loop.run_in_executor(self._translating, other_form, translator, asked.lines):
+        if note := await loop.run_in_executor(self._translating, translator.other_form, asked.lines):
             served.say(f"warning: {served.name}: {note}")
 
     async def _translate_lines(
