@@ -44,7 +44,7 @@ from t2t_revival.data.workers import Folders, ShardMaker, ShardRunner, ShardTask
 from t2t_revival.errors import T2TError
 from t2t_revival.utils import checked_json
 from t2t_revival.utils.extras import require
-from t2t_revival.utils.files import atomic_write, exclusive_lock
+from t2t_revival.utils.files import atomic_write, exclusive_lock, make_folder
 from t2t_revival.utils.origins import Origins
 from t2t_revival.utils.unicode_forms import mixed_note, normalized
 
@@ -55,29 +55,32 @@ MANY_PAIRS, MANY_SHARDS, FEW_SHARDS = 1_000_000, 100, 10
 
 @contextmanager
 def created(data_dir: Path, work_dir: Path) -> Iterator[None]:
-    """Creates `data_dir`; after a failure, removes it, its new parents and `work_dir` if empty."""
+    """Creates `data_dir`; after a failure, removes it, its new parents and `work_dir` if empty.
+
+    Nothing is removed while another process generates data there.
+    """
     created = [folder for folder in (data_dir, *data_dir.parents) if not folder.exists()]
     try:
-        data_dir.mkdir(parents=True, exist_ok=True)
+        make_folder(data_dir)
     except OSError as error:
         raise T2TError(f"--data_dir={data_dir}: cannot be created ({error.strerror})") from error
     try:
         yield
     except BaseException:
-        with suppress(OSError):  # missing or not empty
-            work_dir.rmdir()
-        with suppress(OSError):
-            for folder in created:
-                folder.rmdir()
+        with suppress(OSError, T2TError), exclusive_lock(data_dir, "in use"):
+            for folder in (work_dir, *created):
+                with suppress(OSError):  # missing or not empty
+                    folder.rmdir()
         raise
 
 
 @contextmanager
-def generation_lock(data_dir: Path) -> Iterator[None]:
-    """Locks a data_dir against other processes that generate data."""
+def generation_lock(data_dir: Path, progress: OnProgress) -> Iterator[None]:
+    """Locks a data_dir against other processes that generate data; waits for one, and says so."""
     if not os.access(data_dir, os.W_OK | os.X_OK):
         raise T2TError(f"--data_dir={data_dir}: not writable; give another --data_dir")
-    with exclusive_lock(data_dir, f"{data_dir}: another process is generating data there; wait for it"):
+    waiting = f"{data_dir}: another process is generating data there; waiting for it"
+    with exclusive_lock(data_dir, None, lambda: progress(waiting, 0, 0)):
         yield
 
 

@@ -235,63 +235,85 @@ def generate(
         check_file_name(given)
     tmp_dir = tmp_dir or data_dir / "tmp"
     progress = progress or (lambda stage, done, total: None)
+    with corpus_generation.created(data_dir, unfinished_dir(data_dir, spec.name)):
+        make = partial(_generate, spec, data_dir, tmp_dir, progress, shard_runner)
+        if metadata_path(data_dir, spec.name).is_file() and (made := make(is_locked=False)):
+            return made  # complete: many processes may read it at the same time
+        with corpus_generation.generation_lock(data_dir, progress):
+            made = make(is_locked=True)
+            assert made
+            return made
+
+
+def _generate(
+    spec: DataSpec,
+    data_dir: Path,
+    tmp_dir: Path,
+    progress: corpus_generation.OnProgress,
+    shard_runner: ShardRunner,
+    *,
+    is_locked: bool,
+) -> Metadata | None:
+    """Makes what is missing; returns the metadata, or `None` where that needs the lock of the data_dir."""
     work_dir = unfinished_dir(data_dir, spec.name)
-    with corpus_generation.created(data_dir, work_dir):
-        mixture = _mixture(spec, data_dir)
-        names = dict.fromkeys([spec.name, *(corpus.files_name(spec.name) for corpus in mixture.corpora)])
-        plans = {name: plan for name in names if (plan := corpus_generation.read_plan(name, data_dir))}
-        if plans:
-            before, config = next(iter(plans.values())), spec.config
-            separate = config.separate_vocabularies
-            config = dataclasses.replace(  # as the data was made, where it says nothing else
-                config,
-                data_source=config.data_source or before.source,
-                clean=before.clean if config.clean is None else config.clean,
-                separate_vocabularies=len(before.vocabularies) > 1 if separate is None else separate,
-                normalize=config.normalize or before.normalize,
-            )
-            spec = dataclasses.replace(spec, config=config)
-        corpora = [
-            corpus_generation.CorpusGeneration(
-                spec, corpus, plans.get(corpus.files_name(spec.name)), data_dir, tmp_dir, progress
-            )
-            for corpus in mixture.corpora
-        ]
-        if plans:
-            plans = _checked_or_removed(spec, mixture, corpora, plans, data_dir)
-        if missing := [corpus for corpus in corpora if not corpus.is_complete()]:
-            with corpus_generation.generation_lock(data_dir), ExitStack() as after_failure:
-                if not mixture.is_single:  # whose folder has no plan
-                    after_failure.callback(shutil.rmtree, work_dir, ignore_errors=True)
-                for corpus in missing:
-                    after_failure.callback(corpus.clean_unless_begun)
-                progress("reading", 0, 0)
-                patterns = (f".{spec.name}-*.tmp", f".{spec.name}.*.tmp", f".vocab.{spec.name}.*.tmp")
-                for path in chain.from_iterable(map(data_dir.glob, patterns)):  # of a write that was killed
-                    path.unlink(missing_ok=True)
-                for corpus in missing:
-                    corpus.read_source()
-                if not any(DEV in corpus.plan.pairs for corpus in corpora):
-                    source = spec.config.data_source
-                    raise T2TError(f"--data_source={source}: no corpus has a dev split; one must have it")
-                on_training = partial(
-                    progress, "vocabulary", 0, sum(each.plan.pairs[TRAIN] for each in corpora)
-                )
-                step = VocabularyStep(spec, mixture, corpora, data_dir, work_dir, on_training)
-                vocabularies = _vocabularies(step, next(iter(plans.values()), None))
-                for corpus in missing:
-                    if not mixture.is_single:
-                        progress(f"corpus {corpus.corpus.name}: {corpus.source_name}", 0, 0)
-                    corpus.make(vocabularies, shard_runner)
-                shutil.rmtree(work_dir, ignore_errors=True)
-                after_failure.pop_all()
-        if mixture.is_single:
-            return corpora[0].plan
-        made = {corpus.corpus.name: corpus.plan for corpus in corpora}
-        metadata = summed(spec.name, _lasting_name(spec, corpora), mixture, made)
-        if metadata != plans.get(spec.name):
-            metadata.save(metadata_path(data_dir, spec.name))
-        return metadata
+    mixture = _mixture(spec, data_dir)
+    names = dict.fromkeys([spec.name, *(corpus.files_name(spec.name) for corpus in mixture.corpora)])
+    plans = {name: plan for name in names if (plan := corpus_generation.read_plan(name, data_dir))}
+    if plans:
+        before, config = next(iter(plans.values())), spec.config
+        separate = config.separate_vocabularies
+        config = dataclasses.replace(  # as the data was made, where it says nothing else
+            config,
+            data_source=config.data_source or before.source,
+            clean=before.clean if config.clean is None else config.clean,
+            separate_vocabularies=len(before.vocabularies) > 1 if separate is None else separate,
+            normalize=config.normalize or before.normalize,
+        )
+        spec = dataclasses.replace(spec, config=config)
+    corpora = [
+        corpus_generation.CorpusGeneration(
+            spec, corpus, plans.get(corpus.files_name(spec.name)), data_dir, tmp_dir, progress
+        )
+        for corpus in mixture.corpora
+    ]
+    if plans and _is_to_be_removed(spec, mixture, corpora, plans, data_dir):
+        if not is_locked:
+            return None
+        _remove(spec, corpora, plans, data_dir)
+        plans = {}
+    if missing := [corpus for corpus in corpora if not corpus.is_complete()]:
+        if not is_locked:
+            return None
+        with ExitStack() as after_failure:
+            if not mixture.is_single:  # whose folder has no plan
+                after_failure.callback(shutil.rmtree, work_dir, ignore_errors=True)
+            for corpus in missing:
+                after_failure.callback(corpus.clean_unless_begun)
+            progress("reading", 0, 0)
+            patterns = (f".{spec.name}-*.tmp", f".{spec.name}.*.tmp", f".vocab.{spec.name}.*.tmp")
+            for path in chain.from_iterable(map(data_dir.glob, patterns)):  # of a write that was killed
+                path.unlink(missing_ok=True)
+            for corpus in missing:
+                corpus.read_source()
+            if not any(DEV in corpus.plan.pairs for corpus in corpora):
+                source = spec.config.data_source
+                raise T2TError(f"--data_source={source}: no corpus has a dev split; one must have it")
+            on_training = partial(progress, "vocabulary", 0, sum(each.plan.pairs[TRAIN] for each in corpora))
+            step = VocabularyStep(spec, mixture, corpora, data_dir, work_dir, on_training)
+            vocabularies = _vocabularies(step, next(iter(plans.values()), None))
+            for corpus in missing:
+                if not mixture.is_single:
+                    progress(f"corpus {corpus.corpus.name}: {corpus.source_name}", 0, 0)
+                corpus.make(vocabularies, shard_runner)
+            shutil.rmtree(work_dir, ignore_errors=True)
+            after_failure.pop_all()
+    if mixture.is_single:
+        return corpora[0].plan
+    made = {corpus.corpus.name: corpus.plan for corpus in corpora}
+    metadata = summed(spec.name, _lasting_name(spec, corpora), mixture, made)
+    if metadata != plans.get(spec.name):
+        metadata.save(metadata_path(data_dir, spec.name))
+    return metadata
 
 
 def _mixture(spec: DataSpec, data_dir: Path) -> Mixture:
@@ -323,26 +345,36 @@ def _default_source(spec: DataSpec, data_dir: Path) -> str:
     return spec.default_source
 
 
-def _checked_or_removed(
+def _is_to_be_removed(
     spec: DataSpec,
     mixture: Mixture,
     corpora: Sequence[corpus_generation.CorpusGeneration],
-    plans: dict[str, Metadata],
+    plans: Mapping[str, Metadata],
     data_dir: Path,
-) -> dict[str, Metadata]:
-    """Returns the plans that can go on; with `overwrite`, removes data that cannot, or that is finished.
+) -> bool:
+    """Returns whether `overwrite` removes data: what cannot go on, or is finished; checks it otherwise.
 
     An unfinished generation can go on that was begun as it is asked for, of files that have not changed: the
-    same command resumes also with `overwrite`. Data is kept where the new source cannot be read.
+    same command resumes also with `overwrite`.
     """
     is_finished = spec.name in plans and bool(plans[spec.name].splits)
     try:
         if not (spec.overwrite and is_finished):
             _check(spec, mixture, corpora, plans, data_dir)
-            return plans
+            return False
     except T2TError:
         if not spec.overwrite:
             raise
+    return True
+
+
+def _remove(
+    spec: DataSpec,
+    corpora: Sequence[corpus_generation.CorpusGeneration],
+    plans: Mapping[str, Metadata],
+    data_dir: Path,
+) -> None:
+    """Removes data; it is kept where the new source cannot be read."""
     try:
         for corpus in corpora:
             corpus.source.counts()
@@ -350,12 +382,10 @@ def _checked_or_removed(
         for corpus in corpora:
             corpus.close()
         raise
-    with corpus_generation.generation_lock(data_dir):
-        for plan in plans.values():
-            corpus_generation.remove_data(data_dir, plan, spec.config.vocab_file)
+    for plan in plans.values():
+        corpus_generation.remove_data(data_dir, plan, spec.config.vocab_file)
     for corpus in corpora:
         corpus.start_again()
-    return {}
 
 
 def _check(

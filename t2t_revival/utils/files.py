@@ -11,8 +11,8 @@ import re
 import stat
 import tempfile
 import zlib
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -23,6 +23,7 @@ GZIP = b"\x1f\x8b"  # begins what gzip has packed, and no UTF-8 text
 URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
 PATTERN = re.compile(r"\[.*\]|\\", re.DOTALL)  # of TensorFlow's GetMatchingPaths; * and ? match themselves
 DESCRIPTORS = re.compile("/proc/[0-9]+/(task/[0-9]+/)?fd")  # the folder of a process's open files
+REMOVALS = 100  # of a folder by other processes, after which it is a fault
 NO_LOCKS = (errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 
 
@@ -72,7 +73,8 @@ def temporary_name(path: Path) -> Path:
 def atomic_write(path: Path) -> Iterator[BinaryIO]:
     """Opens `path` for writing under a temporary name; it gets its own name when everything is on the disk.
 
-    A device, a pipe or an open file (`is_special`) is written as it is.
+    Of several processes that write the same file, one waits for another. A device, a pipe or an open file
+    (`is_special`) is written as it is.
 
     Raises:
         OSError: the file cannot be written; an earlier one is untouched, and nothing is left behind.
@@ -83,12 +85,31 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
         return
     temporary = temporary_name(path)
     try:
-        with temporary.open("wb") as file:
+        with _open_alone(temporary) as file:
             yield file
             put_in_place(file, temporary, path)
     except BaseException:
         temporary.unlink(missing_ok=True)
         raise
+
+
+def _open_alone(temporary: Path) -> BinaryIO:
+    """Opens an empty file; waits while another process writes it, and opens a new one after it is renamed."""
+    while True:
+        file = os.fdopen(os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666), "wb")
+        lock(file.fileno(), None)
+        if is_at(file.fileno(), temporary):
+            file.truncate()
+            return file
+        file.close()
+
+
+def is_at(descriptor: int, path: Path) -> bool:
+    """Returns whether an open file or folder is still the one that a path names."""
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 @contextmanager
@@ -190,39 +211,67 @@ def put_in_place(file: BinaryIO, written: Path, path: Path, mtime_ns: int | None
         os.close(descriptor)
 
 
-def lock(descriptor: int, refusal: str | None, shared: bool = False) -> None:
+def lock(
+    descriptor: int, refusal: str | None, shared: bool = False, on_wait: Callable[[], object] = lambda: None
+) -> None:
     """Locks an open file or folder for this process, until it is closed or the process ends.
 
     On a file system without locks, or without locks of folders as NFS, nothing is locked and no error raised.
     Several processes can hold a shared lock.
 
     Raises:
-        T2TError: another process holds the lock; the message is `refusal`. With `None` this one waits for it.
+        T2TError: another process holds the lock; the message is `refusal`. With `None` this one waits for it,
+            after a call of `on_wait`.
     """
     kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     try:
-        fcntl.flock(descriptor, kind if refusal is None else kind | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError as error:
-        raise T2TError(str(refusal)) from error
+        if refusal is not None:
+            raise T2TError(refusal) from error
+        on_wait()
+        fcntl.flock(descriptor, kind)
     except OSError as error:
         if error.errno not in NO_LOCKS:
             raise
 
 
 @contextmanager
-def exclusive_lock(folder: Path, refusal: str | None) -> Iterator[None]:
-    """Locks a folder for the block; see `lock`.
+def exclusive_lock(
+    folder: Path, refusal: str | None, on_wait: Callable[[], object] = lambda: None
+) -> Iterator[None]:
+    """Locks a folder for the block; see `lock`. It is created, again where another process has removed it.
 
     Raises:
-        T2TError: another process holds the lock; the message is `refusal`. With `None` this one waits for it.
-        OSError: there is no such folder.
+        T2TError: as `lock`.
+        OSError: the folder cannot be created or read.
     """
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        lock(descriptor, refusal)
-        yield
-    finally:
-        os.close(descriptor)
+    while True:
+        make_folder(folder)
+        try:
+            descriptor = os.open(folder, os.O_RDONLY)
+        except FileNotFoundError:
+            continue
+        try:
+            lock(descriptor, refusal, on_wait=on_wait)
+            if is_at(descriptor, folder):
+                yield
+                return
+        finally:
+            os.close(descriptor)
+
+
+def make_folder(folder: Path) -> None:
+    """Creates a folder and its parents, of which other processes may remove empty ones meanwhile.
+
+    Raises:
+        OSError: it cannot be created.
+    """
+    for _ in range(REMOVALS):
+        with suppress(FileNotFoundError):
+            folder.mkdir(parents=True, exist_ok=True)
+            return
+    folder.mkdir(parents=True, exist_ok=True)
 
 
 def check_apart(inputs: Mapping[str, Path | int], outputs: Mapping[str, Path | int]) -> None:

@@ -2,6 +2,8 @@
 
 import os
 import tempfile
+import threading
+import time
 import unicodedata
 from pathlib import Path
 
@@ -12,7 +14,7 @@ from hypothesis import strategies as st
 from t2t_revival import T2TError
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from tests.support.data_kinds import write_lines
-from tests.support.line_corpus import sentences, translation, write_corpus
+from tests.support.line_corpus import sentences, snapshot, translation, write_corpus
 
 LINE = st.text(st.sampled_from("ab \t\u00a0日\u2028"), max_size=5)
 
@@ -85,12 +87,51 @@ def test_a_data_dir_that_cannot_be_written_is_named(corpus, tmp_path, monkeypatc
         translation(corpus).generate_data(tmp_path / "data")
 
 
-def test_two_at_once_are_refused(corpus, tmp_path):
-    def second(stage, done, total):
-        translation(corpus).generate_data(tmp_path / "data")
+def second_at(stage, corpus, data_dir):
+    """Returns a progress that begins a second generation at a stage, in a thread, and the stages of that."""
+    stages, threads = [], []
 
-    with pytest.raises(T2TError, match="another process is generating data there"):
-        translation(corpus).generate_data(tmp_path / "data", progress=second)
+    def second():
+        translation(corpus).generate_data(data_dir, progress=lambda now, *_: stages.append(now))
+
+    def first(now, done, total):
+        if now == stage and not threads:
+            threads.append(threading.Thread(target=second))
+            threads[0].start()
+            while threads[0].is_alive() and not any("waiting for it" in each for each in stages):
+                time.sleep(0.01)
+
+    return stages, threads, first
+
+
+@pytest.mark.parametrize("stage", ["reading", "vocabulary", "pairs"])
+def test_of_two_at_once_one_makes_the_data_and_the_other_waits_and_takes_it(corpus, tmp_path, stage):
+    data = tmp_path / "new" / "data"
+    stages, threads, first = second_at(stage, corpus, data)
+    made = translation(corpus).generate_data(data, progress=first)
+    threads[0].join()
+    assert stages == [f"{data}: another process is generating data there; waiting for it", "verifying"]
+    assert translation(corpus).generate_data(data) == made
+    assert not list(data.glob(".*"))
+
+
+@pytest.mark.parametrize("stage", ["reading", "vocabulary", "pairs"])
+def test_the_one_that_waits_goes_on_where_the_other_fails(corpus, tmp_path, stage):
+    data = tmp_path / "new" / "data"
+    stages, threads, first = second_at(stage, corpus, data)
+
+    def failing(now, done, total):
+        first(now, done, total)
+        if threads:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        translation(corpus).generate_data(data, progress=failing)
+    threads[0].join()
+    assert "waiting for it" in stages[0]
+    expected = translation(corpus).generate_data(tmp_path / "other")
+    assert translation(corpus).generate_data(data) == expected
+    assert snapshot(data) == snapshot(tmp_path / "other")
 
 
 @pytest.mark.parametrize("name", ["../p", "a/b", "..", ""])
