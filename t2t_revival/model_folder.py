@@ -28,7 +28,7 @@ from t2t_revival.data.vocabulary.text_encoder import fingerprint
 from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.utils import checked_json
-from t2t_revival.utils.files import atomic_write, is_file_name, lock, writing
+from t2t_revival.utils.files import atomic_write, is_file_name, lock, make_folder, writing
 from t2t_revival.utils.unicode_forms import NFC
 
 if TYPE_CHECKING:
@@ -347,7 +347,7 @@ class ModelFolder:
         """
         created = [folder for folder in (self.path, *self.path.parents) if not folder.exists()]
         with writing(f"to output_dir {self.path}"):
-            self.path.mkdir(parents=True, exist_ok=True)
+            make_folder(self.path)
             descriptor = os.open(self.path / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o666)
         try:
             lock(descriptor, self._rejection)

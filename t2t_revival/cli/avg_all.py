@@ -172,7 +172,8 @@ def _sliding_averages(flags: AverageFlags) -> None:
         flags.min_steps,
     )
     made = 0
-    with exclusive_lock(folder, f"{folder}: another t2t-avg-all is writing there: wait until it ends"):
+    waiting = f"{folder}: another t2t-avg-all is writing there; waiting until it ends"
+    with exclusive_lock(folder, None, lambda: say(waiting)):
         for average in sliding_averages(checkpoints, count, folder, warn_of_skipped, say, flags.mix_data):
             made += 1
             print(

@@ -28,7 +28,7 @@ from t2t_revival.serving.signatures import (
     WITH_TABLES,
     option_inputs,
 )
-from t2t_revival.utils.files import atomic_write
+from t2t_revival.utils.files import atomic_write, exclusive_lock
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.alignment_heads import AlignmentHeads
@@ -126,9 +126,10 @@ def write_version(export_dir: Path, translator: Translator, write: Callable[[Pat
             version = Path(folder) / "version"
             write(version)
             save_origin(translator, version)
-            versions = [int(path.name) for path in export_dir.iterdir() if path.name.isdecimal()]
-            number = max(int(time.time()), *(earlier + 1 for earlier in versions), 0)  # seconds since 1970
-            return version.rename(export_dir / str(number))
+            with exclusive_lock(export_dir, None):  # other processes may export into it
+                versions = [int(path.name) for path in export_dir.iterdir() if path.name.isdecimal()]
+                number = max(int(time.time()), *(earlier + 1 for earlier in versions), 0)  # since 1970
+                return version.rename(export_dir / str(number))
     except tf.errors.ResourceExhaustedError as error:
         raise T2TError(
             f"cannot write {export_dir}: the disk is full; free some space or give another folder"

@@ -1,5 +1,8 @@
 """`t2t-avg-all --model_dir`: an average for each checkpoint, in an output_dir of its own."""
 
+import threading
+from contextlib import ExitStack
+
 import numpy as np
 import pytest
 
@@ -110,5 +113,11 @@ def test_moving_averages_say_where_the_training_data_changes(changed, tmp_path, 
 
 def test_refusals(out, capsys):
     assert "fewer than 2 valid checkpoints" in failure(capsys, run(f"--model_dir={out}", "--n=2"))
-    with exclusive_lock(out / "avg", ""):
-        assert "another t2t-avg-all" in failure(capsys, run(f"--model_dir={out}", "--n=2"))
+
+
+def test_another_one_that_writes_there_is_waited_for(changed, tmp_path, capsys):
+    folder, held = tmp_path / "avg", ExitStack()
+    held.enter_context(exclusive_lock(folder, ""))
+    threading.Timer(0.3, held.close).start()
+    assert run(f"--model_dir={changed}", f"--output_dir={folder}", "--n=2") == 0
+    assert f"{folder}: another t2t-avg-all is writing there; waiting until it ends" in capsys.readouterr().err

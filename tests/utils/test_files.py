@@ -2,6 +2,7 @@
 
 import gzip
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -160,3 +161,40 @@ def test_tensorboard_reads_the_events(tmp_path: Path) -> None:
     for tag, factor in (("BLEU_cased", 1), ("BLEU_uncased", 2)):
         points = [(event.wall_time, event.step, event.value) for event in found.Scalars(tag)]
         assert points == [(1e9 + 100, 100, 12.5 * factor), (1e9 + 200, 200, 25.0 * factor)]
+
+
+def test_several_writers_of_one_file_wait_for_each_other(tmp_path):
+    file, texts = tmp_path / "file", [f"{number}" * 100_000 for number in range(8)]
+
+    def write(text):
+        with atomic_write(file) as opened:
+            for part in (text[:50_000], text[50_000:]):
+                opened.write(part.encode())
+                opened.flush()
+                time.sleep(0.01)
+
+    threads = [threading.Thread(target=write, args=[text]) for text in texts]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert file.read_text() in texts
+    assert list(tmp_path.iterdir()) == [file]
+
+
+def test_a_lock_on_a_folder_that_is_removed_meanwhile(tmp_path):
+    folder, events = tmp_path / "new" / "folder", []
+
+    def second():
+        with exclusive_lock(folder, None, lambda: events.append("waits")):
+            events.append(folder.is_dir())
+
+    with exclusive_lock(folder, None):
+        thread = threading.Thread(target=second)
+        thread.start()
+        while not events:
+            time.sleep(0.001)
+        folder.rmdir()
+        folder.parent.rmdir()
+    thread.join()
+    assert events == ["waits", True]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -149,32 +150,34 @@ class DecodedBlocks(abc.ABC):
                 process is decoding one of the blocks.
         """
         self._begin(counts)
+        waiting = f"{self.folder}: another process is decoding there; waiting until it ends"
+        alone = exclusive_lock(self.folder / "decoded", None, lambda: on_note(waiting))
         blocks, lines = self.blocks(), counts["lines"]
         first, end = shard.bounds(len(blocks))
         if shard.count > 1:
             on_note(f"worker {shard.number} of {shard.count}: {end - first} of {len(blocks)} blocks")
         first_line, end_line = first * self.block_lines, min(end * self.block_lines, lines)
+        starts = range(first_line, end_line, self.block_lines)
         try:
-            for block, start in zip(
-                blocks[first:end], range(first_line, end_line, self.block_lines), strict=True
-            ):
-                if block.outputs.exists():
-                    continue
-                with part_file(block.outputs, on_note) as output:
-                    inputs, references = prepare(block, start)
-                    left_out = min(self.block_lines, lines - start) - len(inputs)
-                    before = start - first_line + left_out
-                    translate_lines(
-                        translator,
-                        inputs,
-                        "the sources",
-                        output,
-                        preprocessed=preprocessed,
-                        first_line=start + 1,
-                        nearest_to=references,
-                        on_progress=partial(_report, on_lines, before, end_line - first_line),
-                        on_note=on_note,
-                    )
+            with alone if shard.count == 1 else nullcontext():
+                for block, start in zip(blocks[first:end], starts, strict=True):
+                    if block.outputs.exists():
+                        continue
+                    with part_file(block.outputs, on_note) as output:
+                        inputs, references = prepare(block, start)
+                        left_out = min(self.block_lines, lines - start) - len(inputs)
+                        before = start - first_line + left_out
+                        translate_lines(
+                            translator,
+                            inputs,
+                            "the sources",
+                            output,
+                            preprocessed=preprocessed,
+                            first_line=start + 1,
+                            nearest_to=references,
+                            on_progress=partial(_report, on_lines, before, end_line - first_line),
+                            on_note=on_note,
+                        )
         except KeyboardInterrupt as stop:
             complete = sum(block.outputs.exists() for block in blocks)
             if str(stop) or not complete:

@@ -9,6 +9,7 @@ FOLDER/outputs/                  without the original targets; FOLDER/outputs_an
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
 from t2t_revival.addons.distillation.teacher_outputs import ANOTHER, TeacherOutputs, read_pairs
@@ -47,7 +48,9 @@ def make_student_data(
     """
     data_dir = student_data_dir(outputs, original_targets)
     text, metadata = data_dir.with_name("text"), outputs.data.metadata
-    with exclusive_lock(outputs.folder, None):  # students may share the outputs
+    waiting = f"{outputs.folder}: another process is making a student's data there; waiting for it"
+    on_wait = partial(progress, waiting, 0, 0) if progress else lambda: None
+    with exclusive_lock(outputs.folder, None, on_wait):  # students may share the outputs
         if outputs.data.problem.has_data(data_dir):
             made = Metadata.load(metadata_path(data_dir, metadata.name))
             made.check_origins(data_dir, lambda: FolderSource(str(text), *_languages(metadata)))
