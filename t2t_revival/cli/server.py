@@ -229,6 +229,7 @@ def _run(
     import uvicorn
 
     from t2t_revival.addons.server.app import create_app
+    from t2t_revival.addons.server.protocol import Protocol
     from t2t_revival.addons.server.requests import Limits
     from t2t_revival.addons.server.service import Start
 
@@ -266,6 +267,8 @@ def _run(
     )
     config = uvicorn.Config(
         app,
+        http=Protocol,
+        ws="none",
         log_level="info" if flags.access_log else "warning",
         access_log=flags.access_log,
         timeout_graceful_shutdown=flags.timeout_secs,

@@ -2,7 +2,8 @@
 
 import asyncio
 import shutil
-from types import MappingProxyType
+import threading
+from types import MappingProxyType, SimpleNamespace
 
 import pytest
 
@@ -83,6 +84,89 @@ def test_a_damaged_version_is_refused_once_and_loaded_when_it_is_mended(folder):
     look(model)
     write(folder, 2)
     assert look(model) == {1: "END", 2: "AVAILABLE"}
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """The clock of tries, which each look moves on by a second."""
+    now = [0.0]
+
+    def passed():
+        now[0] += versions.LOOK_SECS
+        return now[0]
+
+    monkeypatch.setattr(versions, "time", SimpleNamespace(monotonic=passed))
+
+
+def test_a_version_that_is_copied_slowly_is_loaded_when_it_is_complete(folder, clock):
+    """Its model is whole when saved_model.pb is, but other files of the folder may come later."""
+    said = []
+    model = ServedModel("m", folder, say=said.append)
+    write(folder, 1)
+    look(model)
+    path = write(folder, 2, "ba")
+    for text in ("bad", "bad but", "bad but better"):
+        (path / "variables").mkdir(exist_ok=True)
+        (path / "variables" / "data").write_text(text)
+        assert look(model)[2] == "END"
+    assert [line for line in said if "version 2" in line] == [
+        "m: version 2 is being written: it is loaded when it is complete"
+    ]
+    for _ in range(8):
+        assert look(model) == {1: "AVAILABLE", 2: "END"}
+    assert said[-1] == f"m: version 2 is refused: {path}: damaged"
+    write(folder, 2)
+    looks = [look(model)[2] for _ in range(12)]
+    assert (looks[0], looks[-1]) == ("END", "AVAILABLE")
+    assert said[2:] == [
+        f"m: version 2 is refused: {path}: damaged",
+        "m: version 2 is served",
+        "m: version 1 is no longer served",
+    ]
+
+
+def test_tries_become_rarer(folder, clock, monkeypatch):
+    tries = []
+    monkeypatch.setattr(versions, "_open", lambda path: tries.append(path) or 1 / 0)
+    model = ServedModel("m", folder, say=lambda text: None)
+    path = write(folder, 1)
+    for number in range(300):
+        if number % 3 == 0:  # every other look sees no change
+            (path / "more").write_text("x" * number)
+        look(model)
+    assert 8 < len(tries) < 20
+
+
+def test_a_version_that_changes_while_it_is_loaded_is_not_served(folder, clock, monkeypatch):
+    opened = []
+
+    def load(path):
+        opened.append(Loaded(path.name))
+        if len(opened) == 1:
+            (path / "late").write_text("")
+        return opened[-1]
+
+    monkeypatch.setattr(versions, "_open", load)
+    model = ServedModel("m", folder, say=lambda text: None)
+    write(folder, 1)
+    assert look(model) == {1: "END"}
+    assert opened[0].is_closed
+    assert [look(model)[1] for _ in range(4)][-1] == "AVAILABLE"
+    assert model.find()[1] is opened[1]
+
+
+def test_a_server_starts_with_a_version_that_is_still_copied(folder, monkeypatch):
+    monkeypatch.setattr(versions, "LOOK_SECS", 0.05)
+    model = ServedModel("m", folder, say=lambda text: None)
+    write(folder, 1, "bad")
+    threading.Timer(0.3, write, [folder, 1]).start()
+    asyncio.run(model.start(None))
+    assert model.find() == (1, "1")
+    monkeypatch.setattr(versions, "WRITTEN_SECS", 0.1)
+    write(folder, 2, "bad")
+    other = ServedModel("m", folder / "2", say=lambda text: None)
+    with pytest.raises(T2TError, match="m: version 2: damaged"):
+        asyncio.run(other.start(None))
 
 
 def test_a_version_that_is_removed_is_served_until_there_is_another(folder):

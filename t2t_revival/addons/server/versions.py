@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from contextlib import suppress
@@ -21,12 +22,17 @@ from t2t_revival.errors import T2TError
 from t2t_revival.serving.export_origin import newer_note
 from t2t_revival.serving.folder_model import SAVED_MODEL, FolderModel
 from t2t_revival.serving.signatures import DEFAULT, WITH_OPTIONS, WITH_SAMPLING
+from t2t_revival.utils.folder_state import FolderState, changed_since, state_of
 
 if TYPE_CHECKING:
     from t2t_revival.problems.problem import Problem
     from t2t_revival.serving.client import LoadedModel
 
 LOOK_SECS = 1.0  # between two looks at a folder
+LONGEST_PAUSE = 30.0  # seconds between two tries to load a version that changes
+WRITTEN_SECS = (
+    10.0  # since the last change, after which a version that cannot be loaded ends a server's start
+)
 LOADING, AVAILABLE, UNLOADING, END = "LOADING", "AVAILABLE", "UNLOADING", "END"  # TensorFlow Serving's states
 FIRST_LINES = ("", "a")
 WARMUP = {  # an input of each name without a default
@@ -68,6 +74,27 @@ class Version:
         return {"version": str(self.number), "state": self.state, "status": status}
 
 
+@dataclass
+class Refusal:
+    """A version that could not be loaded, which may be one that is being copied.
+
+    Attributes:
+        tried: the state of its folder when it was tried.
+        seen: the state at the latest look.
+        fault: the reason.
+        pause: seconds before the next try.
+        next_try: the earliest time of that, of `time.monotonic`.
+        said: lines for people so far.
+    """
+
+    tried: FolderState
+    seen: FolderState
+    fault: str
+    pause: float = LOOK_SECS
+    next_try: float = 0.0
+    said: set[str] = field(default_factory=set)
+
+
 @dataclass(eq=False)
 class ServedModel:
     """A model under a name: the newest of its versions, and others that have a label.
@@ -96,7 +123,7 @@ class ServedModel:
     inspector: Inspector | None = None
     versions: dict[int, Version] = field(default_factory=dict)
     is_warm: bool = True
-    _refused: dict[int, float] = field(default_factory=dict)  # time of change of each that is damaged
+    _refused: dict[int, Refusal] = field(default_factory=dict)
 
     @property
     def is_ready(self) -> bool:
@@ -115,6 +142,11 @@ class ServedModel:
         if self.prepare:
             await asyncio.get_running_loop().run_in_executor(threads, self.prepare, self)
         await self.update(threads=threads)
+        while not self.is_ready and any(
+            changed_since(one.seen, WRITTEN_SECS) for one in self._refused.values()
+        ):
+            await asyncio.sleep(LOOK_SECS)
+            await self.update(threads=threads)
         if not self.is_ready:
             faults = (version.fault for version in self.versions.values() if version.fault)
             raise T2TError(f"{self.name}: {next(faults, self.nothing_found)}")
@@ -193,9 +225,10 @@ class ServedModel:
         """Loads new versions; drops others as soon as one of these answers and no request uses them."""
         found = _numbered_folders(self.folder) if self.folder else {}
         wanted = sorted(found)[-self.keep :] + [number for number in self.labels.values() if number in found]
+        self._refused = {number: one for number, one in self._refused.items() if number in found}
         for number in wanted:
-            if number not in self.versions or self._is_mended(number, found[number]):
-                await self._load(number, found[number], threads)
+            if number not in self.versions or self.versions[number].state == END:
+                await self._load_if_changed(number, found[number], threads)
         available = [number for number in self.versions if self.versions[number].state == AVAILABLE]
         if any(number in wanted for number in available):
             for number in available:
@@ -207,23 +240,45 @@ class ServedModel:
                 version.model, version.state = None, END
                 self.say(f"{self.name}: version {version.number} is no longer served")
 
-    def _is_mended(self, number: int, folder: Path) -> bool:
-        version = self.versions[number]
-        return version.state == END and self._refused.get(number, 0) != _changed(folder)
+    async def _load_if_changed(self, number: int, folder: Path, threads: Executor | None) -> None:
+        """Loads a version, unless it was refused and is as it was then, or is being written."""
+        state, refusal = state_of(folder), self._refused.get(number)
+        if refusal is None:
+            await self._load(number, folder, threads)
+        elif state != refusal.seen:
+            refusal.seen = state
+            self._say_once(refusal, f"version {number} is being written: it is loaded when it is complete")
+        elif state == refusal.tried:
+            self._say_once(refusal, f"version {number} is refused: {refusal.fault}")
+        elif time.monotonic() >= refusal.next_try:
+            await self._load(number, folder, threads)
+
+    def _say_once(self, refusal: Refusal, line: str) -> None:
+        if line not in refusal.said:
+            refusal.said.add(line)
+            self.say(f"{self.name}: {line}")
 
     async def _load(self, number: int, folder: Path, threads: Executor | None) -> None:
         version = self.versions[number] = Version(number)
-        changed, loop = _changed(folder), asyncio.get_running_loop()
+        state, loop = state_of(folder), asyncio.get_running_loop()
         try:
             model = await loop.run_in_executor(threads, _open, folder)
+            if state_of(folder) != state:
+                model.close()
+                raise T2TError("its files have changed meanwhile")
             if self.is_ready:  # no request waits for this one
                 await loop.run_in_executor(threads, _warm_up, model)
         except Exception as error:  # whatever it is, the version before goes on
             fault = " ".join(str(error).split()) or type(error).__name__
             version.state, version.fault = END, fault.replace(str(folder), f"version {number}")
-            self._refused[number] = changed
-            self.say(f"{self.name}: version {number} is refused: {fault}")
+            refusal = self._refused.setdefault(number, Refusal(state, state, fault))
+            refusal.tried, refusal.fault = state, fault
+            refusal.next_try, refusal.pause = (
+                time.monotonic() + refusal.pause,
+                min(2 * refusal.pause, LONGEST_PAUSE),
+            )
             return
+        self._refused.pop(number, None)
         self.serve(number, model)
         if note := newer_note(folder):
             self.say(note)
@@ -291,13 +346,6 @@ def _warm_up(model: LoadedModel) -> None:
         with suppress(T2TError):  # an error, too, leaves the graph ready
             required = [name for name in definition.inputs if name not in definition.defaults]
             model.predict(signature, {name: [WARMUP[name]] for name in required})
-
-
-def _changed(folder: Path) -> float:
-    try:
-        return max(file.stat().st_mtime for file in (folder, folder / SAVED_MODEL))
-    except OSError:
-        return 0
 
 
 def _numbered_folders(folder: Path) -> dict[int, Path]:
