@@ -34,6 +34,7 @@ from t2t_revival.utils.unicode_forms import NFC
 if TYPE_CHECKING:
     from t2t_revival.problems.problem import Data
 
+LATER = frozenset({"unicode_form", "format_version"})  # fields of run.json that a file may lack
 RUN_FILE, LOCK_FILE = "run.json", ".training.lock"
 IMPORTED_DATA = "data"  # folder of data in the output_dir of an imported model
 TRAIN_OR_GIVE = "train one with t2t-trainer, or give --output_dir"
@@ -54,6 +55,7 @@ class Run:
         target_vocabulary: file name of the targets' vocabulary; empty where there is one for both.
         target_fingerprint: sha256 of the targets' vocabulary.
         unicode_form: Unicode's form of the inputs, "nfc" or "nfd"; empty where they have several.
+        format_version: of this file.
 
     Raises:
         T2TError: a name is not a plain file name.
@@ -68,6 +70,7 @@ class Run:
     target_vocabulary: str = ""
     target_fingerprint: str = ""
     unicode_form: str = NFC
+    format_version: int = checked_json.NEWEST
 
     def __post_init__(self) -> None:
         target = ["target_vocabulary"] if self.target_vocabulary else []
@@ -101,8 +104,9 @@ class Run:
             raise T2TError(f"no trained model in {output_dir}: {TRAIN_OR_GIVE}")
         values = checked_json.load(path, HINT)
         types = {field.name: str(field.type).partition("[")[0] for field in dataclasses.fields(cls)}
-        if {name: type(value).__name__ for name, value in values.items()} != types:
-            raise T2TError(f"{path}: corrupt, its fields are not {', '.join(types)}; {HINT}")
+        checked_json.check_fields(path, values, types, LATER, HINT)
+        if wrong := [name for name, value in values.items() if type(value).__name__ != types[name]]:
+            raise T2TError(f"{path}: corrupt, its fields: {wrong[0]} is no {types[wrong[0]]}; {HINT}")
         try:
             return cls(**values)
         except T2TError as error:

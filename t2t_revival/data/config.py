@@ -26,7 +26,7 @@ from t2t_revival.utils.origins import Origins
 from t2t_revival.utils.unicode_forms import main_form
 
 MOST = 10_000_000  # pieces of a vocabulary, of which a model would need gigabytes
-FORMAT_VERSION = 1
+LATER = frozenset({"normalize"})  # fields of metadata that data of the same format may lack
 SAMPLED_BYTES = 2**20  # of each file, for a fingerprint
 REMEDY = "make it again by t2t-datagen with the same flags and --overwrite, or give another --data_dir"
 HINT = "put a copy back, or use another --data_dir"
@@ -101,7 +101,7 @@ class Metadata:
     target_vocab_file: str = ""  # of the targets; empty where inputs and targets share one
     target_vocab_fingerprint: str = ""
     target_vocab_size: int = 0
-    format_version: int = FORMAT_VERSION
+    format_version: int = checked_json.NEWEST
 
     @property
     def vocabularies(self) -> list[VocabularyFile]:
@@ -191,12 +191,9 @@ class Metadata:
             T2TError: the file is corrupt, or of another format version.
         """
         values = checked_json.load(path, HINT)
+        known = [field.name for field in dataclasses.fields(cls)]
+        checked_json.check_fields(path, values, known, LATER, REMEDY)
         try:
-            if values["format_version"] != FORMAT_VERSION:
-                raise T2TError(
-                    f"{path}: format {values['format_version']}, but this program reads {FORMAT_VERSION}; "
-                    "generate the data again, in another --data_dir"
-                )
             splits = {split: SplitCounts.from_dict(counts) for split, counts in values["splits"].items()}
             recorded = {name: Origins.from_dict(values[name]) for name in ("origins", "given_vocabularies")}
             metadata = cls(**{**values, **recorded, "splits": splits})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,7 +48,8 @@ class Description:
         values = json.loads(text_of(text))
         files = values.pop("vocabularies")
         opened = [open_vocabulary(Path(name), base64.b64decode(content)) for name, content in files]
-        return cls(vocabularies=Vocabularies.of(opened), **values)
+        known = {field.name: values[field.name] for field in fields(cls) if field.name in values}
+        return cls(vocabularies=Vocabularies.of(opened), **known)
 
     def to_json(self) -> str:
         """Returns the description as an exported model holds it."""

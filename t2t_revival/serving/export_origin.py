@@ -31,6 +31,7 @@ def save_origin(translator: Translator, version: Path) -> None:
         "checkpoints": {str(path): fingerprint(path) for path in paths},
         "output_dir": str(output_dir or ""),
         "newest_step": _newest_step(output_dir) if output_dir else 0,
+        checked_json.FORMAT: checked_json.NEWEST,
     }
     checked_json.save(version / FILE_NAME, origin)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Set
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,8 @@ from t2t_revival.errors import T2TError
 from t2t_revival.utils.files import atomic_write
 
 CHECKSUM = "checksum"
+FORMAT = "format_version"  # incremented where a file of the format before cannot be read any more
+NEWEST = 1
 
 
 def save(path: Path, content: Mapping[str, Any], indent: int = 2) -> None:
@@ -41,6 +43,32 @@ def load(path: Path, hint: str) -> dict[str, Any]:
             f'remove the line "{CHECKSUM}"'
         )
     return values
+
+
+def check_fields(
+    path: Path, values: Mapping[str, Any], names: Iterable[str], later: Set[str], hint: str
+) -> None:
+    """Checks that an object has the fields that this version reads. Errors end with the hint.
+
+    Args:
+        path: the file, for errors.
+        values: the object.
+        names: of all fields.
+        later: fields that have come into the format since, which may be missing.
+        hint: for errors.
+
+    Raises:
+        T2TError: another version has written the file, or it is corrupt.
+    """
+    names = set(names)
+    missing, unknown = names - later - values.keys(), values.keys() - names
+    if len(missing) > len(names) / 2:
+        raise T2TError(f"{path}: corrupt, it has no {min(missing)}; {hint}")
+    if values.get(FORMAT, NEWEST) != NEWEST or missing or unknown:
+        differs = f"format {values.get(FORMAT, NEWEST)}, and this one reads {NEWEST}"
+        if missing or unknown:
+            differs = f"it {'lacks' if missing else 'has the field'} {min(missing or unknown)!r}"
+        raise T2TError(f"{path}: written by another version of t2t_revival ({differs}); {hint}")
 
 
 def read(path: Path, hint: str) -> dict[str, Any]:

@@ -19,6 +19,7 @@ from starlette.middleware.cors import CORSMiddleware
 
 from t2t_revival.addons.server.batching import BatchLimits
 from t2t_revival.addons.server.inspection import ExplainAnswer, ExplainRequest
+from t2t_revival.addons.server.invalid import fault_of
 from t2t_revival.addons.server.page import add_page
 from t2t_revival.addons.server.predict import RequestError, encodable, parse_json
 from t2t_revival.addons.server.protection import Protection
@@ -212,9 +213,7 @@ async def _show_error(_: Request, error: Exception) -> JSONResponse:
 async def _show_invalid(_: Request, error: Exception) -> JSONResponse:
     """Names the first field of a request that is wrong."""
     assert isinstance(error, RequestValidationError)
-    first = error.errors()[0]
-    where = ".".join(str(part) for part in first["loc"] if part != "body")
-    return _error(f"{where}: {first['msg']}" if where else first["msg"], 400)
+    return _error(fault_of(error.errors(), error.body), 400)
 
 
 async def _show_unknown(request: Request, error: Exception) -> JSONResponse:
