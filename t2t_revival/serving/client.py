@@ -16,6 +16,7 @@ from urllib3.util import Retry
 
 from t2t_revival.decoding.outputs import MISSING, Candidate
 from t2t_revival.errors import T2TError
+from t2t_revival.serving.proxies import proxy_of
 from t2t_revival.serving.signatures import (
     DTYPES,
     NO_OUTPUT,
@@ -108,6 +109,7 @@ class _Servable:
         self.where = server
         self._name = name
         self._timeout = timeout_secs
+        self._proxy = proxy_of(server)
 
     def _fail(self, code: str, message: str = "") -> NoReturn:
         """Raises the error of a gRPC code."""
@@ -125,7 +127,8 @@ class _Servable:
             "smaller --batch_size",
             "UNIMPLEMENTED": f"a gRPC server, but not TensorFlow Serving: {message}",
         }
-        raise T2TError(f"{self.where}: {errors.get(code, f'{code}: {message}')}")
+        asked = f" (asked by the proxy {self._proxy}: set no_proxy to ask without it)" if self._proxy else ""
+        raise T2TError(f"{self.where}{asked}: {errors.get(code, f'{code}: {message}')}")
 
 
 class GrpcModel(_Servable):
@@ -136,7 +139,8 @@ class GrpcModel(_Servable):
         from tensorflow_serving.apis.prediction_service_pb2_grpc import PredictionServiceStub
 
         super().__init__(server, servable_name, timeout_secs)
-        self._stub = PredictionServiceStub(grpc.insecure_channel(server, _channel_options(retries)))
+        options = [*_channel_options(retries), ("grpc.enable_http_proxy", int(bool(self._proxy)))]
+        self._stub = PredictionServiceStub(grpc.insecure_channel(server, options))
 
     def predict(self, signature: str, inputs: Inputs) -> Mapping[str, Any]:
         """Calls a signature; see `Model.predict`."""
@@ -177,7 +181,13 @@ class RestModel(_Servable):
         """Calls a signature; see `Model.predict`."""
         body: dict[str, Any] = {"signature_name": signature, "inputs": dict(inputs)}
         try:
-            response = self._session.post(self._url, json=body, timeout=self._timeout, allow_redirects=False)
+            response = self._session.post(
+                self._url,
+                json=body,
+                timeout=self._timeout,
+                allow_redirects=False,
+                proxies=None if self._proxy else {"no_proxy": "*"},
+            )
         except requests.Timeout:
             self._fail("DEADLINE_EXCEEDED")
         except (requests.ConnectionError, requests.exceptions.ChunkedEncodingError) as error:
