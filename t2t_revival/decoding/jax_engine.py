@@ -60,7 +60,12 @@ class JaxEngine(Engine):
         early_stopping, banned = options.early_stopping, vocabulary.banned
 
         def run(
-            source_ids: Any, score_terms: dict[str, Any], beam_size: int, extra_length: int, n: int, spare: int
+            source_ids: Any,
+            score_terms: dict[str, Any],
+            beam_size: int,
+            extra_length: int,
+            n: int,
+            spare: int,
         ) -> tuple[Any, Any, Any]:
             settings = SearchSettings(beam_size, extra_length, n, score_terms, spare)
             return search(model, source_ids, settings, early_stopping, banned)

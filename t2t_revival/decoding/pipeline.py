@@ -186,11 +186,11 @@ class LineTranslator(ABC):
     ) -> Iterator[list[Translation]]:
         """Checks all lines, and returns an iterator over the outputs of each, in input order.
 
-        They are the best ones whose texts differ, or drawn ones with sampling. Batches hold `options.batch_size` input tokens,
-        of lines of similar length in windows of consecutive lines, whose outputs come together. A blank line
-        has one empty output. Line ends in an output become spaces. Where the model has alignment heads, terms
-        of constraints are checked, and tried once more without what the line has for them otherwise; see
-        `Translation.unaligned`.
+        They are the best ones whose texts differ, or drawn ones with sampling. Batches hold
+        `options.batch_size` input tokens, of lines of similar length in windows of consecutive lines, whose
+        outputs come together. A blank line has one empty output. Line ends in an output become spaces. Where
+        the model has alignment heads, terms of constraints are checked, and tried once more without what the
+        line has for them otherwise; see `Translation.unaligned`.
 
         Args:
             lines: source text; a line end in a line counts as a space.
@@ -368,9 +368,7 @@ class LineDecoder:
 def as_candidates(found: Found, vocabulary: TextEncoder, truncated: bool) -> list[Candidate]:
     """Returns the outputs of an input as text; of NaN in the weights, an empty one that is missing."""
     return [
-        Candidate(
-            vocabulary.decode(ids).translate(LINE_ENDS), score, trimmed(ids), truncated, EOS not in ids
-        )
+        Candidate(vocabulary.decode(ids).translate(LINE_ENDS), score, trimmed(ids), truncated, EOS not in ids)
         for ids, score in zip(*found, strict=True)
         if score > MISSING
     ] or [Candidate("", MISSING, truncated=truncated)]

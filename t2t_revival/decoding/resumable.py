@@ -66,7 +66,7 @@ def translate_lines(
         nearest_to: a reference for each line, to keep that of its `beam_size` outputs which is `nearest` to
             it. "" and `None` keep the best by the model.
         on_progress: called at the start and after each batch.
-        on_note: called with each line for people: inputs and outputs that were cut, outputs that were repaired.
+        on_note: called with each line for people: inputs that were cut, outputs that were cut or repaired.
         warn_of_truncation: whether lines that are too long are among these.
         as_json: whether outputs are written as JSON lines; see `json_line`.
 
