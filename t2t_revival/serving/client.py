@@ -136,7 +136,12 @@ class GrpcModel(_Servable):
         from tensorflow_serving.apis.prediction_service_pb2_grpc import PredictionServiceStub
 
         super().__init__(server, servable_name, timeout_secs)
+        self._retries = retries
         self._stub = PredictionServiceStub(grpc.insecure_channel(server, _channel_options(retries)))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles the address; a copy opens a connection of its own."""
+        return GrpcModel, (self.where, self._name, self._timeout, self._retries)
 
     def predict(self, signature: str, inputs: Inputs) -> Mapping[str, Any]:
         """Calls a signature; see `Model.predict`."""
