@@ -127,8 +127,7 @@ def _search(
 
 def initial_beams(sentences: Sentences, positions: int) -> FixedBeams:
     """Returns one empty hypothesis per sentence, and none where the maximum length is 0."""
-    settings, state = sentences.settings, sentences.state
-    beam_size, width = settings.beam_size, settings.width
+    state, (beam_size, *_), width = sentences.state, sentences.settings, sentences.settings.width
     batch = ops.shape(sentences.max_lengths)[0]
     first = ops.arange(beam_size) < 1
     return FixedBeams(

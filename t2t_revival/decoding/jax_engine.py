@@ -59,14 +59,8 @@ class JaxEngine(Engine):
         self.description = f"jax, {model.dtype_policy.name}"
         early_stopping, banned = options.early_stopping, vocabulary.banned
 
-        def run(
-            source_ids: Any,
-            score_terms: dict[str, Any],
-            beam_size: int,
-            extra_length: int,
-            n: int,
-            spare: int,
-        ) -> tuple[Any, Any, Any]:
+        def run(source_ids: Any, score_terms: dict[str, Any], *sizes: int) -> tuple[Any, Any, Any]:
+            beam_size, extra_length, n, spare = sizes
             settings = SearchSettings(beam_size, extra_length, n, score_terms, spare)
             return search(model, source_ids, settings, early_stopping, banned)
 

@@ -195,8 +195,7 @@ class Translator(LineTranslator):
         """Pickles what the copy is loaded by: the checkpoints, and how to decode."""
         if not (self.folders and self.checkpoint):
             raise T2TError(
-                "a Translator that was not loaded from a folder cannot be pickled: use Translator.load, or "
-                "make it where it is used"
+                "a Translator not loaded from a folder cannot be pickled: make it where it is used"
             )
         models = [
             TrainedModel(ModelFolder(folder.absolute()), replace(one, path=one.path.absolute()))

@@ -170,10 +170,7 @@ class TranslateRequest(RequestBody):
 
 
 class Output(BaseModel):
-    """An output and its score: log-probability / length penalty.
-
-    `cut` is true of an output that reached its greatest length before its end.
-    """
+    """An output, its score (log-probability / length penalty), and whether its end is missing, with `cut`."""
 
     text: str
     score: float
