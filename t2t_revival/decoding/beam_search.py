@@ -5,7 +5,8 @@ A hypothesis is *alive* while it has no EOS, and *finished* from then on. At eac
 1. `grow_topk` extends the alive hypotheses of a sentence by every token, and keeps the best 2 * beam_size.
    If beam_size of these end with EOS, as many stay alive.
 2. `grow_alive` keeps the best beam_size without EOS.
-3. `grow_finished` adds those with EOS to the finished ones and keeps the best n, by their `score`.
+3. `grow_finished` adds those with EOS to the finished ones and keeps the best n, by their `score`, and spare
+   ones after them.
 4. `is_done` stops the sentence once no alive hypothesis can become better than the worst of these n; or,
    with early stopping, once none would be better if it ended at the next position.
 

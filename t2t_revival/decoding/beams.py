@@ -21,7 +21,7 @@ class Sentences(NamedTuple):
         indices: rows of the sentences in `Results`, int32 [batch, 1].
         max_lengths: maximum number of tokens of each output, int32 [batch, 1].
         min_lengths: minimum number of tokens of each output, int32 [batch, 1]; empty without guards.
-        num_outputs: outputs returned, int32 [batch, 1].
+        num_outputs: outputs returned, without spare ones, int32 [batch, 1].
         settings: see `SearchSettings`.
         encoder_caches: see `DecoderState`.
         encoder_bias: see `DecoderState`.
@@ -52,8 +52,8 @@ class Beams(NamedTuple):
         alive_seq: tokens, int32 [batch, beams, length].
         alive_log_probs: float32 [batch, beams]; `NEG_INF` marks an unused place, and in the first one a
             sentence that is done.
-        finished_seq: tokens, int32 [batch, n, length]; each ends with EOS and is padded with 0.
-        finished_scores: float32 [batch, n]; `NEG_INF` as above.
+        finished_seq: tokens, int32 [batch, n + spare, length]; each ends with EOS and is padded with 0.
+        finished_scores: float32 [batch, n + spare]; `NEG_INF` as above.
         self_bias: see `DecoderState`.
         self_caches: see `DecoderState`.
         words_emitted: see `DecoderState`.

@@ -45,17 +45,24 @@ class SearchSettings(NamedTuple):
         n: outputs returned per sentence, at most `beam_size`; int32.
         score_terms: settings of the score's terms, by name in `TERMS`, float32; a term that is left out adds
             no op.
+        spare: further outputs that are returned if the search has found them when it has the n best; int32.
     """
 
     beam_size: Any
     extra_length: Any
     n: Any
     score_terms: Mapping[str, Any]
+    spare: Any = 0
+
+    @property
+    def width(self) -> Any:
+        """The number of outputs returned, spare ones included."""
+        return self.n + self.spare
 
     @classmethod
-    def of(cls, options: DecodeHParams, n: int = 1) -> SearchSettings:
+    def of(cls, options: DecodeHParams, n: int = 1, spare: int = 0) -> SearchSettings:
         """Returns the settings of a search for n outputs."""
-        return cls(options.beam_size, options.extra_length, n, options.score_terms)
+        return cls(options.beam_size, options.extra_length, n, options.score_terms, spare)
 
 
 def max_output_length(source: int, prefix: int, extra_length: int, max_length_ratio: float) -> int:
@@ -210,7 +217,8 @@ class Engine(Protocol):
         """Decodes sentences; settings and arrays are those of Python and NumPy.
 
         Returns:
-            Ids, int32 [batch, n, length], and scores, float32 [batch, n]; see `SearchGraph.search`.
+            Ids, int32 [batch, n + spare, length], and scores, float32 [batch, n + spare]; see
+            `SearchGraph.search`.
         """
 
     @property

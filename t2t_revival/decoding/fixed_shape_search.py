@@ -53,8 +53,8 @@ class FixedBeams(NamedTuple):
         length: tokens of an alive hypothesis, int32 scalar.
         alive_seq: tokens, int32 [batch, beams, positions], padded with 0.
         alive_log_probs: float32 [batch, beams].
-        finished_seq: tokens, int32 [batch, n, positions], padded with 0.
-        finished_scores: float32 [batch, n].
+        finished_seq: tokens, int32 [batch, n + spare, positions], padded with 0.
+        finished_scores: float32 [batch, n + spare].
         self_bias: see `DecoderState`.
         self_caches: see `DecoderState`.
         words_emitted: see `DecoderState`.
@@ -93,8 +93,8 @@ def search(
         banned: a token that no output has; PAD for none.
 
     Returns:
-        Ids, int32 [batch, n, source + extra_length], and scores, float32 [batch, n], as `SearchGraph.search`
-        returns them; and the length from which on all ids are 0, int32 scalar.
+        Ids, int32 [batch, n + spare, source + extra_length], and scores, float32 [batch, n + spare], as
+        `SearchGraph.search` returns them; and the length from which on all ids are 0, int32 scalar.
     """
     decode = partial(_search, model, settings, early_stopping, banned)
     return InModelPrecision(model, decode)(source_ids)
@@ -127,15 +127,15 @@ def _search(
 
 def initial_beams(sentences: Sentences, positions: int) -> FixedBeams:
     """Returns one empty hypothesis per sentence, and none where the maximum length is 0."""
-    (beam_size, _, n, _), state = sentences.settings, sentences.state
+    state, (beam_size, *_), width = sentences.state, sentences.settings, sentences.settings.width
     batch = ops.shape(sentences.max_lengths)[0]
     first = ops.arange(beam_size) < 1
     return FixedBeams(
         length=ops.zeros((), "int32"),
         alive_seq=ops.full((batch, beam_size, positions), PAD, "int32"),
         alive_log_probs=ops.where(ops.logical_and(first, sentences.max_lengths > 0), 0.0, NEG_INF),
-        finished_seq=ops.full((batch, n, positions), PAD, "int32"),
-        finished_scores=ops.full((batch, n), NEG_INF, "float32"),
+        finished_seq=ops.full((batch, width, positions), PAD, "int32"),
+        finished_scores=ops.full((batch, width), NEG_INF, "float32"),
         self_bias=state.self_bias,
         self_caches=state.self_caches,
         words_emitted=state.words_emitted,
@@ -201,7 +201,7 @@ def grow_finished(beams: FixedBeams, topk: TopK, sentences: Sentences) -> tuple[
     counts = ops.logical_and(ops.logical_or(topk.finished, cut), exists)
     scores = ops.where(counts, score(topk.log_probs, length, sentences.settings.score_terms), NEG_INF)
     all_scores = ops.concatenate([beams.finished_scores, scores], axis=1)
-    scores, best = ops.top_k(all_scores, sentences.settings.n)
+    scores, best = ops.top_k(all_scores, beams.finished_scores.shape[1])
     return gather(ops.concatenate([beams.finished_seq, topk.seq], axis=1), best), scores
 
 
@@ -209,7 +209,8 @@ def is_done(alive_log_probs: Any, finished_scores: Any, length: Any, sentences: 
     """Returns which sentences need no further position, bool [batch, 1]; see `beam_search.is_done`."""
     longest = None if sentences.early_stopping else sentences.max_lengths
     best_possible = score(alive_log_probs[:, :1], length + 1, sentences.settings.score_terms, longest)
-    return ops.logical_or(length >= sentences.max_lengths, best_possible <= finished_scores[:, -1:])
+    n = sentences.settings.n
+    return ops.logical_or(length >= sentences.max_lengths, best_possible <= finished_scores[:, n - 1 : n])
 
 
 def select_parents(beams: FixedBeams, parents: Any) -> FixedBeams:

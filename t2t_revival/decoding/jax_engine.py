@@ -31,7 +31,7 @@ class JaxEngine(Engine):
     """Decodes with JAX as `SearchGraph` does, in programs of few shapes: beam search and greedy decoding.
 
     Sources are padded to powers of two, and batches to as many rows as a batch's tokens hold, or to few:
-    there are two programs for each width, and for each beam_size, extra_length and n. Outputs are not
+    there are two programs for each width, and for each beam_size, extra_length, n and spare. Outputs are not
     constrained to trees, as TensorFlow's are: a parser's problem repairs malformed ones.
 
     Args:
@@ -59,10 +59,9 @@ class JaxEngine(Engine):
         self.description = f"jax, {model.dtype_policy.name}"
         early_stopping, banned = options.early_stopping, vocabulary.banned
 
-        def run(
-            source_ids: Any, score_terms: dict[str, Any], beam_size: int, extra_length: int, n: int
-        ) -> tuple[Any, Any, Any]:
-            settings = SearchSettings(beam_size, extra_length, n, score_terms)
+        def run(source_ids: Any, score_terms: dict[str, Any], *sizes: int) -> tuple[Any, Any, Any]:
+            beam_size, extra_length, n, spare = sizes
+            settings = SearchSettings(beam_size, extra_length, n, score_terms, spare)
             return search(model, source_ids, settings, early_stopping, banned)
 
         self.program = JaxProgram(model, run, num_arrays=2)
@@ -75,10 +74,11 @@ class JaxEngine(Engine):
         restore_weights(self._model, checkpoint.path)
 
     def search(self, inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:
-        beam_size, extra_length, n, score_terms = inputs.settings
+        beam_size, extra_length, n, score_terms, spare = inputs.settings
+        outputs = inputs.settings.width
         sources = np.asarray(inputs.ids, np.int32)
         lengths = (sources != PAD).sum(axis=1)
-        found = [(np.zeros((0, n, 0), np.int32), np.zeros((0, n), np.float32))]
+        found = [(np.zeros((0, outputs, 0), np.int32), np.zeros((0, outputs), np.float32))]
         first = 0
         while first < len(sources):
             width = self._width(lengths[first:], sources.shape[1])
@@ -87,7 +87,7 @@ class JaxEngine(Engine):
             rows = min(FEW_ROWS, most_rows) if len(part) <= FEW_ROWS else most_rows
             padded = np.full((rows, width), PAD, np.int32)
             padded[: len(part), : part.shape[1]] = part
-            ids, scores, length = self.program(padded, score_terms, beam_size, extra_length, n)
+            ids, scores, length = self.program(padded, score_terms, beam_size, extra_length, n, spare)
             found.append((ids[: len(part), :, :length], scores[: len(part)]))
             first += len(part)
         longest = max(ids.shape[2] for ids, _ in found)

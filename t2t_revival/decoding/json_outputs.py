@@ -21,7 +21,8 @@ def json_line(outputs: Sequence[Translation], options: DecodeHParams) -> bytes:
     "nbest", a list of such objects, and the details that the options ask for: "source_words" and "words",
     with their places, "tokens", and "alignment", pairs of a source word and a word. Forced phrases that an
     output has no room for are "missing", and avoided ones that it has in spite of that "present"; terms whose
-    translations are there for other words are "unaligned", an object of the terms and the translations.
+    translations are there for other words are "unaligned", an object of the terms and the translations. An
+    output that reached its greatest length before its end is "cut".
     """
     best, *_ = outputs
     line = _object(best, options) | {"truncated": best.truncated}
@@ -32,11 +33,9 @@ def json_line(outputs: Sequence[Translation], options: DecodeHParams) -> bytes:
 
 def _object(output: Translation, options: DecodeHParams) -> dict[str, Any]:
     found = {"text": output.text, "score": round(output.score, DIGITS), "repaired": output.repaired}
-    phrases: dict[str, Any] = {name: list(getattr(output, name, ())) for name in ("missing", "present")}
-    phrases["unaligned"] = dict(getattr(output, "unaligned", ()))
-    return (
-        found | {name: given for name, given in phrases.items() if given} | _details(output.details, options)
-    )
+    faults: dict[str, Any] = {name: list(getattr(output, name, ())) for name in ("missing", "present")}
+    faults |= {"unaligned": dict(getattr(output, "unaligned", ())), "cut": output.cut}
+    return found | {name: one for name, one in faults.items() if one} | _details(output.details, options)
 
 
 def links_of(output: Any) -> str:

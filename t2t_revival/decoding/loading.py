@@ -55,6 +55,7 @@ def load(
     on_damaged: OnDamaged | None,
     on_note: OnNote,
     data_dir: str | Path | None,
+    heads: AlignmentHeads | None,
     choose: Callable[[engines.Model, DecodeHParams, Problem | None, HeadChoice], AlignmentHeads],
 ) -> LoadedModel:
     """Loads a trained model; see `Translator.load`. `choose` makes a choice of alignment heads."""
@@ -69,15 +70,17 @@ def load(
     if options.has_shortlist:
         translations = addon("shortlist").load(folder.path, vocabularies.fingerprint)
     problem = find_problem(folder.run.problem, options)
-    heads, choice = None, None
+    choice = None
     if options.aligns:
-        heads = AlignmentHeads.find(folder.path, hparams)
+        heads = heads or AlignmentHeads.find(folder.path, hparams)
         choice = None if heads else addon("align_heads").plan(folder, problem, data_dir)
     if choice and config.name == CTRANSLATE2:
         with native_log.quiet():
             keras_config.import_keras()
         aligning = replace(options, alignments=PHARAOH, markup="", split_sentences=False)
-        on_keras = load(folder, checkpoint, aligning, EngineConfig(), on_damaged, on_note, data_dir, choose)
+        on_keras = load(
+            folder, checkpoint, aligning, EngineConfig(), on_damaged, on_note, data_dir, heads, choose
+        )
         heads, choice = on_keras.heads, None
     if config.name == TENSORFLOW:
         start_computing()

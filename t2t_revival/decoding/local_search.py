@@ -80,6 +80,7 @@ class LocalSearch:
     ) -> None:
         self._model, self._request, self._term_detailer = model, request, term_detailer
         self._n = request.options.candidates_of(request.n)  # outputs to find, or to choose from
+        self._spare = request.options.spare_of(request.n)
         self._cut: set[int] = set()
 
         def note(truncation: Truncation) -> None:
@@ -139,11 +140,11 @@ class LocalSearch:
             numbers = [self._request.first_number + index for index in indices]
             draws = draws_of_lines(options.random_seed, numbers, longest, n, *sampling)
         beam_size = n if options.samples else options.candidates_of(options.beam_size)
-        settings = SearchSettings.of(options, n)._replace(beam_size=beam_size)
+        settings = SearchSettings.of(options, n, self._spare)._replace(beam_size=beam_size)
         return self._search(indices, Inputs(rows, settings, prefix_rows, draws))
 
     def _find_bound(self, attempt: Attempt) -> dict[int, Found]:
-        settings = SearchSettings.of(self._request.options, self._n)
+        settings = SearchSettings.of(self._request.options, self._n, self._spare)
         return self._search(attempt.indices, Inputs(pad(attempt.ids), settings, tables=attempt.tables))
 
     def _search(self, indices: Iterable[int], inputs: Inputs) -> dict[int, Found]:

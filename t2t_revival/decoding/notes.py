@@ -27,6 +27,15 @@ def note_repaired(repaired: int, total: int, on_note: OnNote) -> None:
         on_note(f"{repaired:,} of {total:,} outputs were malformed and have been repaired")
 
 
+def note_cut(cut: int, total: int, on_note: OnNote) -> None:
+    """Notes how many outputs reached their greatest length before their end, if any."""
+    if cut:
+        on_note(
+            f"warning: {cut:,} of {total:,} outputs were cut at their greatest length: give a larger "
+            "extra_length or max_length_ratio in --decode_hparams"
+        )
+
+
 def note_unmet(line: str, output: Translation, on_note: OnNote) -> None:
     """Notes the phrases that a line's output lacks or should not have, if any."""
     if output.missing:

@@ -154,6 +154,11 @@ class DecodeHParams:
             return self.candidates
         return self.beam_size if self.coverage_penalty else outputs
 
+    def spare_of(self, outputs: int) -> int:
+        """Returns how many outputs more fill a list in which texts are equal; no choice is among them."""
+        chooses = self.mbr or self.coverage_penalty or self.samples
+        return 0 if chooses or outputs == 1 else outputs
+
     @property
     def guards(self) -> dict[str, Any]:
         """The settings against repeated, too short and too long outputs that are not off, by name."""

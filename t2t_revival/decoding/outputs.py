@@ -22,12 +22,14 @@ class Candidate(NamedTuple):
         score: log-probability / length penalty; `MISSING` for an output that does not exist.
         ids: its tokens, EOS included unless it was cut; empty where they are not known.
         truncated: whether its input was cut.
+        cut: whether it was cut itself, at its greatest length; see `Translation`.
     """
 
     text: str
     score: float
     ids: Sequence[int] = ()
     truncated: bool = False
+    cut: bool = False
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,7 @@ class Translation:
         present: phrases that it has although they should be avoided.
         unaligned: terms of the source and their translations that it has, but for other words of the source,
             as far as its word alignment shows.
+        cut: whether it has no end, because it reached its greatest length before.
     """
 
     text: str
@@ -54,6 +57,7 @@ class Translation:
     missing: tuple[str, ...] = ()
     present: tuple[str, ...] = ()
     unaligned: tuple[tuple[str, str], ...] = ()
+    cut: bool = False
 
 
 @dataclass(frozen=True)

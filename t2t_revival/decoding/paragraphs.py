@@ -70,6 +70,7 @@ def join_outputs(paragraph: Paragraph, parts: Sequence[Translation]) -> Translat
         sum((part.score for part in parts), start=0.0),
         any(part.repaired for part in parts),
         any(part.truncated for part in parts),
+        cut=any(part.cut for part in parts),
     )
 
 

@@ -208,16 +208,16 @@ class LineTranslator(ABC):
     ) -> Iterator[list[Translation]]:
         """Checks all lines, and returns an iterator over the outputs of each, in input order.
 
-        They are the best ones, or drawn ones with sampling. Batches hold `options.batch_size` input tokens,
-        of lines of similar length in windows of consecutive lines, whose outputs come together. A blank line
-        has one empty output. Line ends in an output become spaces. Where the model has alignment heads, terms
-        of constraints are checked, and tried once more without what the line has for them otherwise; see
-        `Translation.unaligned`.
+        They are the best ones whose texts differ, or drawn ones with sampling. Batches hold
+        `options.batch_size` input tokens, of lines of similar length in windows of consecutive lines, whose
+        outputs come together. A blank line has one empty output. Line ends in an output become spaces. Where
+        the model has alignment heads, terms of constraints are checked, and tried once more without what the
+        line has for them otherwise; see `Translation.unaligned`.
 
         Args:
             lines: source text; a line end in a line counts as a space.
-            n: outputs per line, at most `options.beam_size`; fewer if the search finishes fewer. `None`
-                takes the number from the options.
+            n: outputs per line, at most `options.beam_size`; fewer if the search finishes fewer whose texts
+                differ. `None` takes the number from the options.
             on_truncation: called for each line that is too long. `None` warns, also that nobody checks terms.
             on_progress: called after each batch.
             preprocessed: whether lines are the model's inputs already, as those of a split are.
@@ -331,8 +331,8 @@ class LineDecoder:
 
     def _finished(self, candidates: Candidates, for_terms: bool = False) -> dict[int, list[Translation]]:
         """Returns the outputs of inputs, chosen and postprocessed, with their details."""
-        chosen = {index: self._chosen(each) for index, each in candidates.items()}
-        outputs = {index: [self._output(index, one) for one in each] for index, each in chosen.items()}
+        chosen = {index: self._chosen(index, each) for index, each in candidates.items()}
+        outputs = {index: [output for _, output in each] for index, each in chosen.items()}
         if not (self.request.options.details or for_terms):
             return outputs
         places = [
@@ -341,22 +341,29 @@ class LineDecoder:
             for place, output in enumerate(each)
             if output.score > MISSING
         ]
-        asked = [(at, outputs[at][place].text, chosen[at][place].ids) for at, place in places]
+        asked = [(at, outputs[at][place].text, chosen[at][place][0].ids) for at, place in places]
         for (at, place), details in zip(places, self.search.annotate(asked, for_terms), strict=True):
             outputs[at][place] = replace(outputs[at][place], details=details)
         return outputs
 
-    def _chosen(self, candidates: Sequence[Candidate]) -> Sequence[Candidate]:
-        if self.request.options.mbr:
+    def _chosen(self, index: int, candidates: Sequence[Candidate]) -> list[tuple[Candidate, Translation]]:
+        """Returns the outputs of an input: the best of each text, and samples as they were drawn."""
+        options = self.request.options
+        if options.mbr:
             language = self.problem.target_lang if self.problem else ""
-            candidates = addon("choose")(candidates, self.request.options.mbr, language)
-        return candidates[: self.request.n]
+            candidates = addon("choose")(candidates, options.mbr, language)
+        chosen: dict[str | int, tuple[Candidate, Translation]] = {}
+        for place, candidate in enumerate(candidates):
+            if len(chosen) < self.request.n:
+                output = self._output(index, candidate)
+                chosen.setdefault(place if options.samples else output.text, (candidate, output))
+        return [*chosen.values()]
 
     def _output(self, index: int, candidate: Candidate) -> Translation:
         text, repaired = candidate.text, False
         if self.problem and candidate.score > MISSING:
             text, repaired = self.problem.postprocess(self.request.texts[index], text)
-        return Translation(text, candidate.score, repaired, candidate.truncated)
+        return Translation(text, candidate.score, repaired, candidate.truncated, cut=candidate.cut)
 
     def _checked(self, check: TermCheck, candidates: Candidates) -> Outputs:
         """Returns the outputs of the lines with terms."""
@@ -382,13 +389,13 @@ class LineDecoder:
         ]
 
 
-def as_candidates(found: Found, vocabulary: TextEncoder, is_cut: bool) -> list[Candidate]:
+def as_candidates(found: Found, vocabulary: TextEncoder, truncated: bool) -> list[Candidate]:
     """Returns the outputs of an input as text; of NaN in the weights, an empty one that is missing."""
     return [
-        Candidate(vocabulary.decode(ids).translate(LINE_ENDS), score, trimmed(ids), is_cut)
+        Candidate(vocabulary.decode(ids).translate(LINE_ENDS), score, trimmed(ids), truncated, EOS not in ids)
         for ids, score in zip(*found, strict=True)
         if score > MISSING
-    ] or [Candidate("", MISSING, truncated=is_cut)]
+    ] or [Candidate("", MISSING, truncated=truncated)]
 
 
 def trimmed(ids: list[int]) -> list[int]:

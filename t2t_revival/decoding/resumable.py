@@ -15,6 +15,7 @@ from t2t_revival.decoding.json_outputs import json_line, links_of, score_line
 from t2t_revival.decoding.notes import (
     OnNote,
     ignore_note,
+    note_cut,
     note_repaired,
     note_unaligned,
     note_unmet,
@@ -65,7 +66,7 @@ def translate_lines(
         nearest_to: a reference for each line, to keep that of its `beam_size` outputs which is `nearest` to
             it. "" and `None` keep the best by the model.
         on_progress: called at the start and after each batch.
-        on_note: called with each line for people: inputs that were cut, outputs that were repaired.
+        on_note: called with each line for people: inputs that were cut, outputs that were cut or repaired.
         warn_of_truncation: whether lines that are too long, or in another Unicode form, are among these.
         as_json: whether outputs are written as JSON lines; see `json_line`.
 
@@ -100,7 +101,7 @@ def translate_lines(
         on_note(f"warning: {name}: {note}")
     if on_progress:
         on_progress(DecodingProgress(done, len(lines), 0.0))
-    repaired, noteworthy = 0, {}
+    repaired, cut, noteworthy = 0, 0, {}
     try:
         with naming(name):
             results = translator.iterate(
@@ -120,10 +121,12 @@ def translate_lines(
                     raise T2TError(f"the model finds no output: {NOT_FINITE}")
                 output.write(as_bytes([best] if nearest_to else outputs))
                 repaired += best.repaired
+                cut += best.cut
                 if best.missing or best.present or best.unaligned:
                     noteworthy[first_line + number] = best
     finally:
         note_repaired(repaired, len(lines), on_note)
+        note_cut(cut, len(lines), on_note)
         for line, best in noteworthy.items():
             note_unmet(f"{name}, line {line}", best, on_note)
             note_unaligned(f"{name}, line {line}", best, on_note)

@@ -89,10 +89,10 @@ class SearchGraph:
         """Decodes sentences: searches for their best outputs, or draws them.
 
         Returns:
-            Ids, int32 [batch, n, length], and scores, float32 [batch, n], best first, or in the order in
-            which they were drawn. An output ends with EOS and is padded with 0. Outputs without EOS, cut at
-            their maximum length, are returned only for a sentence that has none with EOS, and of samples.
-            Where there are fewer than n, ids are 0 and the score is -inf.
+            Ids, int32 [batch, n + spare, length], and scores, float32 [batch, n + spare], best first, or in
+            the order in which they were drawn. An output ends with EOS and is padded with 0. Outputs without
+            EOS, cut at their maximum length, are returned only for a sentence that has none with EOS, and of
+            samples. Where there are fewer, ids are 0 and the score is -inf.
         """
         inputs = tf.nest.map_structure(tf.convert_to_tensor, inputs)
         decode = InModelPrecision(self._model, lambda ids: self._decode(inputs._replace(ids=ids)))
@@ -181,10 +181,10 @@ class SearchGraph:
                 draws=inputs.draws,
                 lexical=inputs.tables,
             )
-            beams = initial_beams(sentences, max_or_one(inputs.settings.n), state)
+            beams = initial_beams(sentences, max_or_one(inputs.settings.width), state)
             step = partial(self._step, self._grow_of(inputs), kernel, constraint)
             results = decode_all(step, sentences, beams)
-        exists = tf.range(tf.shape(results.scores)[1]) < num_outputs
+        exists = tf.range(tf.shape(results.scores)[1]) < num_outputs + inputs.settings.spare
         scores = tf.where(exists, results.scores, NEG_INF)
         return Results(tf.where(tf.expand_dims(scores > NEG_INF, 2), results.seq, PAD), scores)
 

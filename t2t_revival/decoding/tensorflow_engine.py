@@ -19,6 +19,7 @@ from t2t_revival.decoding.search_graph import SearchGraph
 from t2t_revival.decoding.tf_workarounds import check_result
 from t2t_revival.errors import T2TError
 from t2t_revival.model import Transformer
+from t2t_revival.utils.keras_config import check_usable
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary import TextEncoder
@@ -97,6 +98,7 @@ class TensorFlowEngine(Engine):
 
     def _compile(self, key: Any, function: Callable[..., Any], *specs: Any) -> Any:
         """Returns a compiled function, one for each key, also where threads ask at the same time."""
+        check_usable()
         if key not in self._compiled:
             self._compiled.setdefault(key, tf.function(function, input_signature=specs, autograph=False))
         return self._compiled[key]

@@ -16,6 +16,7 @@ from t2t_revival.errors import T2TError
 from t2t_revival.model_folder import ModelFolder
 
 if TYPE_CHECKING:
+    from t2t_revival.decoding.alignment_heads import AlignmentHeads
     from t2t_revival.decoding.translator import Translator
     from t2t_revival.model import Transformer
 
@@ -83,6 +84,7 @@ def load_translator(
     on_note: OnNote = ignore_note,
     mean: str = PROBABILITIES,
     constant_weights: bool = True,
+    alignment_heads: AlignmentHeads | None = None,
 ) -> Translator:
     """Loads a translator of one model, or of the ensemble of several, which only TensorFlow decodes.
 
@@ -109,6 +111,7 @@ def load_translator(
             constant_weights=constant_weights and single,
             engine=engine,
             on_note=on_note,
+            alignment_heads=alignment_heads,
         )
         for one in models
     ]
@@ -128,4 +131,5 @@ def load_translator(
         translator.engine += f", mean of {mean}"
     translator.checkpoint = first.checkpoint
     translator.more_checkpoints = tuple(one.checkpoint for one in models[1:])
+    translator.folders, translator.mean = tuple(one.folder.path for one in models), mean
     return translator

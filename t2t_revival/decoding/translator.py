@@ -27,7 +27,7 @@ from t2t_revival.decoding.engines import Model
 from t2t_revival.decoding.loading import load
 from t2t_revival.decoding.local_search import LocalModel, LocalSearch
 from t2t_revival.decoding.notes import NO_HEADS, OF_ENSEMBLE, OnNote, ignore_note
-from t2t_revival.decoding.options import INT8, TENSORFLOW, DecodeHParams
+from t2t_revival.decoding.options import INT8, PROBABILITIES, TENSORFLOW, DecodeHParams
 from t2t_revival.decoding.outputs import Score
 from t2t_revival.decoding.pipeline import LineTranslator, Request, warn_of_truncation
 from t2t_revival.decoding.preprocessor import (
@@ -37,6 +37,7 @@ from t2t_revival.decoding.preprocessor import (
     pad,
     plain,
 )
+from t2t_revival.decoding.trained_models import TrainedModel, load_translator
 from t2t_revival.errors import LineError, T2TError
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.utils.files import path_of
@@ -70,6 +71,7 @@ class Translator(LineTranslator):
         vocabularies: of source and target.
         checkpoint, more_checkpoints: those of the weights; the latter of an ensemble's other models.
         trained_form: Unicode's form of the training data; "" if it has several.
+        folders, mean: where these were loaded from, and the mean of an ensemble.
         find_heads: returns the heads that align terms, where `alignment_heads` are not given.
         engine: the engine and the precision in which it computes, for people.
 
@@ -101,6 +103,8 @@ class Translator(LineTranslator):
         self.num_parallel_batches = config.parallel
         self.checkpoint: Checkpoint | None = None
         self.more_checkpoints: tuple[Checkpoint, ...] = ()
+        self.folders: tuple[Path, ...] = ()
+        self.mean, self._config = PROBABILITIES, config
         self.translations: Shortlist | None = None
         self.find_heads: Callable[[], AlignmentHeads | None] = lambda: None
         self.trained_form = NFC
@@ -130,6 +134,7 @@ class Translator(LineTranslator):
         engine: str = TENSORFLOW,
         on_note: OnNote = ignore_note,
         data_dir: str | Path | None = None,
+        alignment_heads: AlignmentHeads | None = None,
     ) -> Translator:
         """Loads a trained model from an output_dir; the precision is independent of the training's.
 
@@ -149,6 +154,7 @@ class Translator(LineTranslator):
                 decides, which takes seconds; they are stored in the folder if it can be written and
                 `checkpoint` is no file.
             data_dir: folder of that split. `None` is where the model was trained from.
+            alignment_heads: align words, if `decode_hparams` ask for that. `None` are those of the folder.
 
         Raises:
             T2TError: there is no trained model, it is corrupt, `decode_hparams` is invalid, or it asks for
@@ -171,7 +177,9 @@ class Translator(LineTranslator):
             translator = cls(model, source, plain, problem=problem, target_vocabulary=target)
             return choice.make(translator, checkpoint not in (None, *NAMES), on_note)
 
-        loaded = load(folder, checkpoint, decode_hparams, config, on_damaged, on_note, data_dir, choose)
+        loaded = load(
+            folder, checkpoint, decode_hparams, config, on_damaged, on_note, data_dir, alignment_heads, choose
+        )
         translator = cls(
             loaded.model,
             folder.vocabularies.inputs,
@@ -182,9 +190,31 @@ class Translator(LineTranslator):
             alignment_heads=loaded.heads,
         )
         translator.checkpoint, translator.translations = loaded.checkpoint, loaded.translations
+        translator.folders = (folder.path,)
         translator.find_heads = partial(AlignmentHeads.find, folder.path, folder.hparams)
         translator.trained_form = folder.run.unicode_form
         return translator
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles what the copy is loaded by: the checkpoints, and how to decode."""
+        if not (self.folders and self.checkpoint):
+            raise T2TError(
+                "a Translator not loaded from a folder cannot be pickled: make it where it is used"
+            )
+        models = [
+            TrainedModel(ModelFolder(folder.absolute()), replace(one, path=one.path.absolute()))
+            for folder, one in zip(self.folders, (self.checkpoint, *self.more_checkpoints), strict=True)
+        ]
+        config = self._config
+        settings = self.options, config.parallel, config.precision, config.name, ignore_note, self.mean
+        loaded_by = (models, *settings, config.constant_weights, self.detailer.heads)
+        return load_translator, loaded_by, {"problem": self.problem}
+
+    def __copy__(self) -> Translator:
+        """Returns a translator of the same model, which may get other options."""
+        copied = object.__new__(type(self))
+        copied.__dict__.update(self.__dict__)
+        return copied
 
     @property
     def vocabularies(self) -> Vocabularies:

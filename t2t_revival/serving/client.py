@@ -139,8 +139,13 @@ class GrpcModel(_Servable):
         from tensorflow_serving.apis.prediction_service_pb2_grpc import PredictionServiceStub
 
         super().__init__(server, servable_name, timeout_secs)
+        self._retries = retries
         options = [*_channel_options(retries), ("grpc.enable_http_proxy", int(bool(self._proxy)))]
         self._stub = PredictionServiceStub(grpc.insecure_channel(server, options))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles the address; a copy opens a connection of its own."""
+        return GrpcModel, (self.where, self._name, self._timeout, self._retries)
 
     def predict(self, signature: str, inputs: Inputs) -> Mapping[str, Any]:
         """Calls a signature; see `Model.predict`."""
@@ -245,7 +250,8 @@ def outputs_of(response: Mapping[str, Any], lines: int, where: str) -> list[list
     """Returns the outputs of each line, best first; at least one, and as many as a line of the response has.
 
     Args:
-        response: has "outputs" and "scores", both [batch, n], and "truncated". Padding's score becomes -inf.
+        response: has "outputs" and "scores", both [batch, n], and "truncated"; of newer exports, "cut" too.
+            Padding's score becomes -inf.
         lines: number of lines of the request.
         where: see `Model`.
 
@@ -257,16 +263,18 @@ def outputs_of(response: Mapping[str, Any], lines: int, where: str) -> list[list
     if not (tables and isinstance(truncated, list)):
         names = ", ".join(sorted(response)) or "nothing"
         raise T2TError(f"{where}: the response has {names}: not a model that t2t-exporter wrote")
-    if not len(texts) == len(scores) == len(truncated) == lines or [*map(len, texts)] != [*map(len, scores)]:
+    cut = response.get("cut", [[False] * len(row) for row in texts])
+    shapes = [[*map(len, table)] for table in (texts, scores, cut if _is_table(cut, (bool,)) else [])]
+    if not len(texts) == len(truncated) == lines or shapes.count(shapes[0]) < len(shapes):
         raise T2TError(
             f"{where}: the response has {len(texts)} outputs and {len(scores)} scores for {lines} lines"
         )
     results = [
         [
-            Candidate(text_of(text), score if score > NO_OUTPUT else MISSING, truncated=bool(cut))
-            for text, score in zip(*row, strict=True)
+            Candidate(text_of(text), score if score > NO_OUTPUT else MISSING, (), bool(is_short), is_cut)
+            for text, score, is_cut in zip(*row, strict=True)
         ]
-        for *row, cut in zip(texts, scores, truncated, strict=True)
+        for *row, is_short in zip(texts, scores, cut, truncated, strict=True)
     ]
     if not all(any(output.score > NO_OUTPUT for output in outputs) for outputs in results):
         raise T2TError(f"{where}: no output: the model's weights contain NaN; export another checkpoint")

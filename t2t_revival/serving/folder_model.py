@@ -92,6 +92,10 @@ class FolderModel:
             raise T2TError(f"{self.where}: {plain(error.message)}") from error
         return {name: array.tolist() for name, array in zip(definition.outputs, found, strict=True)}
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickles the folder, from which a copy is loaded."""
+        return FolderModel, (os.path.abspath(self.where),)
+
     def close(self) -> None:
         """Frees the memory of the model, which cannot be called again."""
         self._session.close()

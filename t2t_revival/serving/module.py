@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from t2t_revival.data.vocabulary.sentencepiece import PAD
+from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
 from t2t_revival.data.vocabulary.text_encoder import symbol
 from t2t_revival.decoding.addons import addon
 from t2t_revival.decoding.beams import NEG_INF, Results
@@ -206,7 +206,8 @@ class ServingModule(tf.Module):
             "outputs", string [batch, n], best first, and "scores", float32 [batch, n], log-probability /
             length penalty. A blank line has the output "" of score 0. If the search finishes fewer than n
             outputs, the rest are "" of score `NO_OUTPUT`. "truncated", bool
-            [batch], tells which lines were longer than the model's inputs, so that their ends are missing.
+            [batch], tells which lines were longer than the model's inputs, so that their ends are missing;
+            "cut", bool [batch, n], which outputs reached their greatest length before their end.
         """
         options = self._options
         settings = SearchSettings.of(options, options.outputs)
@@ -281,6 +282,8 @@ class ServingModule(tf.Module):
         flat = tf.RaggedTensor.from_tensor(reversed_outputs(flat) if self._reverse_target else flat)
         outputs = tf.strings.regex_replace(self._vocabularies.targets.graph.decode(flat), LINE_END, " ")
         outputs = tf.where(scores > NEG_INF, tf.reshape(outputs, shape), "")
+        cut = (scores > NEG_INF) & ~tf.reduce_any(ids == EOS, axis=2)
         first = tf.range(shape[1]) == 0
         scores = tf.where(blank[:, None] & first, 0.0, tf.maximum(scores, NO_OUTPUT))
-        return {"outputs": outputs[:batch], "scores": scores[:batch], "truncated": truncated[:batch]}, ids
+        found = {"outputs": outputs, "scores": scores, "truncated": truncated, "cut": cut}
+        return {name: value[:batch] for name, value in found.items()}, ids

@@ -84,10 +84,19 @@ def import_keras() -> None:
 
 
 def check_usable() -> None:
-    """Checks that models of this project run with Keras as it is configured."""
+    """Checks that models of this project run here, with Keras as it is configured."""
     import keras
 
     _check_supported(keras.config.backend())
+    if keras.config.backend() == TENSORFLOW:
+        import tensorflow as tf
+
+        if not tf.executing_eagerly():
+            raise T2TError(
+                "TensorFlow does not execute eagerly here, as in a tf.Graph or a tf.function, or after "
+                "tf.compat.v1.disable_eager_execution(): load and use models outside graphs (in tf.data, by "
+                "tf.py_function), and run code of TensorFlow 1 in another process"
+            )
     if keras.config.floatx() != FLOATX:
         raise T2TError(
             f"Keras's floatx is {keras.config.floatx()}, by {config_file()} or keras.config.set_floatx: "

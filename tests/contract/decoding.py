@@ -344,7 +344,8 @@ def of_json(line: dict[str, Any]) -> Iterator[dict[str, Any]]:
             ]
         else:
             found.pop("words", None)
-        found.pop("source_words", None)
+        for name in ("source_words", "cut"):  # of which the contract knows nothing
+            found.pop(name, None)
         yield {name: value for name, value in found.items() if value is not False}
 
 

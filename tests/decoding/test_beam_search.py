@@ -278,3 +278,20 @@ def test_the_largest_exponents_give_scores(engine, alpha):
     (found,) = search(model, [[3, 4, 5, 1]], engine=engine, beams=2, alpha=alpha, extra=40, n=2)
     assert np.isfinite([one.score for one in found]).all()
     assert found[0].score >= found[1].score
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("engine", engines("spare"))
+def test_spare_outputs_come_after_the_n_best_which_stay_as_they_are(engine):
+    found = 0
+    for seed in range(3):
+        model = tiny(VOCAB, seed, scale=1.0)
+        asked = {"engine": engine, "beams": 4, "extra": 8}
+        (few,), (more,) = (search(model, [SOURCE], n=2, spare=spare, **asked) for spare in (0, 5))
+        assert more[: len(few)] == few
+        assert len({tuple(one.ids) for one in more}) == len(more) <= 7
+        assert [one.score for one in more] == sorted((one.score for one in more), reverse=True)
+        scores = scores_of(model, SOURCE, padded([one.ids for one in more]), 0.6, engine in RESTRICTED)
+        np.testing.assert_allclose([one.score for one in more], scores, rtol=1e-4)
+        found += len(more) - len(few)
+    assert found > 0

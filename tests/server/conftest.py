@@ -93,7 +93,7 @@ class CapitalLetters:
             outputs.append(
                 [
                     re.sub(r"^<\S+> ", "", line).upper().encode(),
-                    *[b"?"] * (count - 1),
+                    *[b"?" * rank for rank in range(1, count)],
                     *[b""] * (max(counts) - count),
                 ]
             )

@@ -1,5 +1,6 @@
 """The client against a server on real sockets: its outputs, and all ways in which it may fail."""
 
+import pickle
 import socket
 import threading
 import time
@@ -64,7 +65,7 @@ def test_lines_go_in_batches_and_come_back_in_order(server):
 def test_options_are_given_for_each_line(server):
     server.model_server.predict, calls = failing(0, busy)
     found = asking(server.model(), "beam_size=3,alpha=1.0,extra_length=7,return_beams=True").nbest(["a", "b"])
-    assert found[1] == [Translation("B", 0.0), Translation("B", -1.0), Translation("B", -2.0)]
+    assert found[1] == [Translation("B", 0.0), Translation("B!", -1.0), Translation("B!!", -2.0)]
     ((_, signature, inputs),) = calls
     assert signature == "translate_with_options"
     given = {name: [*values] for name, values in inputs.items() if name != "inputs"}
@@ -83,6 +84,25 @@ def test_padding_is_dropped(server):
     server.model_server.predict = predict
     found = asking(server.model()).nbest(["x", ""])
     assert found == [[Translation("a", -1.0)], [Translation("", 0.0)]]
+
+
+def test_outputs_have_each_text_once_and_tell_that_they_were_cut(server):
+    def predict(name, signature, inputs):
+        asked.append(max(inputs["n"]))
+        scores, cut = np.float32([[-1, -2, -3, -4]]), np.array([[False, False, True, False]])
+        outputs = np.array([[b"a", b"a", b"b", b"c"]], object)
+        return {"outputs": outputs, "scores": scores, "truncated": np.zeros(1, bool), "cut": cut}
+
+    asked, server.model_server.predict = [], predict
+    translator = asking(server.model(), "beam_size=8,return_beams=True")
+    assert translator.nbest(["x"], n=2) == [[Translation("a", -1.0), Translation("b", -3.0, cut=True)]]
+    assert len(translator.nbest(["x"])[0]) == 3
+    assert asked == [4, 8]  # to fill the list, and no more than the beam has
+
+
+def test_a_model_at_a_server_can_be_pickled(server):
+    translator = asking(server.model(), "beam_size=2")
+    assert texts(pickle.loads(pickle.dumps(translator)).nbest(["a"])) == texts(translator.nbest(["a"]))
 
 
 def test_a_busy_server_is_asked_again(server):
@@ -194,6 +214,8 @@ def test_the_port_of_the_other_protocol(server):
         ({"outputs": np.float32([[1], [2]])}, "not a model that t2t-exporter wrote"),
         ({"outputs": np.array([[b"a"]], object)}, "1 outputs and 2 scores for 2 lines"),
         ({"scores": np.float32([[1, 1], [2, 2]])}, "for 2 lines"),
+        ({"cut": np.zeros((2, 2), bool)}, "for 2 lines"),
+        ({"cut": np.zeros(2, bool)}, "for 2 lines"),
         ({"scores": np.float32([[0], [np.nan]])}, "weights contain NaN"),
         ({"scores": np.float32([[0], [NO_OUTPUT]])}, "weights contain NaN"),
     ],

@@ -90,7 +90,7 @@ def test_random_text_is_answered(translator, served, text):
 
 @pytest.mark.slow
 def test_no_lines(model):
-    nothing = {"outputs": [], "scores": [], "truncated": []}
+    nothing = {"outputs": [], "scores": [], "truncated": [], "cut": []}
     assert model.predict(DEFAULT, {"inputs": []}) == nothing
     none = {name: [] for name in COLUMNS}
     assert model.predict(WITH_OPTIONS, {"inputs": [], **none}) == nothing
@@ -141,6 +141,7 @@ def test_the_python_of_the_guide(translator, exported_version, capsys):
             "outputs": ("string", (2, n)),
             "scores": ("float32", (2, n)),
             "truncated": ("bool", (2,)),
+            "cut": ("bool", (2, n)),
         }
     best = [[text.decode() for text in row] for row in found["best"]["outputs"].numpy()]
     assert best == texts(translator.nbest(["The old dog sleeps.", "A cat."]))

@@ -21,13 +21,18 @@ OPTIONS = DecodeHParams(beam_size=3, extra_length=5, return_beams=True)
 
 
 def check(found, row, expected):
-    """Checks that a row of the module's outputs is the translator's n-best list."""
-    texts = [text.decode() for text in found["outputs"].numpy()[row]]
-    scores = found["scores"].numpy()[row]
-    assert texts[: len(expected)] == [output.text for output in expected]
-    np.testing.assert_allclose(scores[: len(expected)], [output.score for output in expected], rtol=1e-4)
-    assert (scores[len(expected) :] == np.float32(NO_OUTPUT)).all()
-    assert set(texts[len(expected) :]) <= {""}
+    """Checks that a row of the module's outputs, each text once, is the beginning of the n-best list."""
+    columns = (found[name].numpy()[row] for name in ("outputs", "scores", "cut"))
+    best: dict[str, tuple[float, bool]] = {}
+    for text, score, cut in zip(*columns, strict=True):
+        if score > np.float32(NO_OUTPUT):
+            best.setdefault(text.decode(), (score, bool(cut)))
+        else:
+            assert (text, cut) == (b"", False)
+    assert [*best] == [output.text for output in expected[: len(best)]]
+    assert [cut for _, cut in best.values()] == [output.cut for output in expected[: len(best)]]
+    scores = [output.score for output in expected[: len(best)]]
+    np.testing.assert_allclose([score for score, _ in best.values()], scores, rtol=1e-4)
 
 
 @pytest.mark.slow

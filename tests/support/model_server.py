@@ -64,12 +64,12 @@ def _tensor(values, spec):
 
 
 def echo(name, signature, inputs):
-    """Stands in for a `Servable`: lines in capitals, once or n times, with scores 0, -1, -2, ..."""
+    """Stands in for a `Servable`: lines in capitals, and with !, !! and so on; scores are 0, -1, -2, ..."""
     if name != "echo":
         raise Refusal("NOT_FOUND", f"Servable not found for request: Latest({name})")
     lines = [line.decode() if isinstance(line, bytes) else line for line in inputs["inputs"]]
     n = max(inputs["n"]) if signature == "translate_with_options" else 1
-    outputs = np.array([[line.upper().encode()] * n for line in lines], object)
+    outputs = np.array([[f"{line.upper()}{'!' * i}".encode() for i in range(n)] for line in lines], object)
     scores = np.tile(np.float32([[-i for i in range(n)]]), (len(lines), 1))
     return {"outputs": outputs, "scores": scores, "truncated": np.zeros(len(lines), bool)}
 

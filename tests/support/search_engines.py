@@ -47,6 +47,7 @@ CANNOT: dict[str, dict[str, str]] = {
         "ensemble": NO_LAYER,
         "words": NO_LAYER,
         "programs": "it makes none",
+        "spare": "an export has one output or beam_size",
         "empty": "its interpreter has no tensors without elements",
         "wide": "its beam has at most 100 hypotheses",
         "banned": "UNK alone is: test_unknown.py",

@@ -74,6 +74,7 @@ class Request:
         beams, alpha, extra: beam_size, alpha and extra_length of `DecodeHParams`; lists have a value for each
             sentence, as n may.
         n: outputs of a sentence.
+        spare: see `SearchSettings`.
         prefixes: of the outputs of each sentence; [] forces nothing.
         phrases: of each sentence.
         trees: pieces of the vocabulary, if outputs are trees.
@@ -89,6 +90,7 @@ class Request:
     alpha: Any = 0.6
     extra: Any = 50
     n: Any = 1
+    spare: int = 0
     prefixes: Sequence[Ids] | None = None
     phrases: Sequence[Phrases] | None = None
     trees: tuple[str, ...] = ()
@@ -108,7 +110,7 @@ class Request:
     @property
     def needs(self) -> set[str]:
         """The abilities that an engine must have."""
-        names = {*self.compiled, "prefixes", "phrases", "samples"}
+        names = {*self.compiled, "prefixes", "phrases", "samples", "spare"}
         needs = {name for name in names if getattr(self, name) not in (None, (), False, PAD)}
         if any(isinstance(value, list) for value in (self.beams, self.alpha, self.extra, self.n)):
             needs.add("settings")
@@ -232,7 +234,9 @@ def _engine(model: Any, **how: Any) -> Any:
 
 
 def _inputs(rows: np.ndarray, request: Request) -> Inputs:
-    settings = SearchSettings(request.beams, request.extra, request.n, {"alpha": request.alpha})
+    settings = SearchSettings(
+        request.beams, request.extra, request.n, {"alpha": request.alpha}, request.spare
+    )
     return Inputs(rows, settings, () if request.prefixes is None else padded(request.prefixes))
 
 
@@ -302,19 +306,19 @@ def _exported(model: Any, rows: np.ndarray, request: Request) -> tuple[Any, Any]
     )
     prefixes = () if request.prefixes is None else tf.constant(padded(request.prefixes))
     graph = _exported_graph(model, **request.compiled)
-    settings = SearchSettings(beams, extra, n, {"alpha": alpha})
+    settings = SearchSettings(beams, extra, n, {"alpha": alpha}, tf.constant(request.spare))
     return graph(Inputs(tf.constant(rows), settings, prefixes))
 
 
 @cached
-def _fixed_graph(model: Any, beams: int, n: int, early_stopping: bool, banned: int) -> Any:
+def _fixed_graph(model: Any, beams: int, n: int, spare: int, early_stopping: bool, banned: int) -> Any:
     import tensorflow as tf
 
     from t2t_revival.decoding.fixed_shape_search import search as fixed_search
 
     @functools.partial(tf.function, autograph=False)
     def graph(rows: Any, alpha: Any, extra: int) -> Any:
-        settings = SearchSettings(beams, extra, n, {"alpha": alpha})
+        settings = SearchSettings(beams, extra, n, {"alpha": alpha}, spare)
         return fixed_search(model, rows, settings, early_stopping, banned)
 
     # In a graph, Keras's loop loses the only cache of one layer.
@@ -325,7 +329,8 @@ def _fixed(model: Any, rows: np.ndarray, request: Request) -> tuple[Any, Any]:
     """The search of JAX, computed by TensorFlow."""
     import tensorflow as tf
 
-    graph = _fixed_graph(model, request.beams, request.n, request.early_stopping, request.banned)
+    sizes = request.beams, request.n, request.spare
+    graph = _fixed_graph(model, *sizes, request.early_stopping, request.banned)
     ids, scores, length = graph(tf.constant(rows), tf.constant(request.alpha, tf.float32), request.extra)
     assert not np.asarray(ids)[:, :, int(length) :].any()
     return np.asarray(ids)[:, :, : int(length)], scores

@@ -23,7 +23,9 @@ OUTPUTS = (
     tf.TensorSpec([None, None], tf.string, "outputs"),
     tf.TensorSpec([None, None], tf.float32, "scores"),
     tf.TensorSpec([None], tf.bool, "truncated"),
+    tf.TensorSpec([None, None], tf.bool, "cut"),
 )
+Output = tuple[bytes, float, bool]  # text, score, and whether it was cut
 DESCRIPTION = (tf.TensorSpec([None], tf.string, "description"),)
 
 
@@ -59,22 +61,20 @@ class TranslatorModel:
             calls = [
                 self._call(dict(zip(inputs, row, strict=True))) for row in zip(*inputs.values(), strict=True)
             ]
-        found: dict[int, list[tuple[bytes, float]]] = {}
+        found: dict[int, list[Output]] = {}
         truncated = [False] * len(calls)
         for options, n in dict.fromkeys(calls):
             rows = [row for row, call in enumerate(calls) if call == (options, n)]
             lines = [inputs["inputs"][row] for row in rows]
-            outputs, cut = self._translate(lines, options, n)
+            outputs, too_long = self._translate(lines, options, n)
             found |= zip(rows, outputs, strict=True)
-            for number in cut:
+            for number in too_long:
                 truncated[rows[number - 1]] = True
         width = max((n for _, n in calls), default=0)
-        padded = [[*found[row], *[(b"", NO_OUTPUT)] * width][:width] for row in range(len(calls))]
-        return {
-            "outputs": [[text for text, _ in row] for row in padded],
-            "scores": [[score for _, score in row] for row in padded],
-            "truncated": truncated,
-        }
+        padded = [[*found[row], *[(b"", NO_OUTPUT, False)] * width][:width] for row in range(len(calls))]
+        names = "outputs", "scores", "cut"
+        columns = {name: [[one[at] for one in row] for row in padded] for at, name in enumerate(names)}
+        return columns | {"truncated": truncated}
 
     @cached_property
     def _description(self) -> str:
@@ -103,17 +103,17 @@ class TranslatorModel:
 
     def _translate(
         self, lines: list[str], options: DecodeHParams, n: int
-    ) -> tuple[list[list[tuple[bytes, float]]], list[int]]:
+    ) -> tuple[list[list[Output]], list[int]]:
         """Returns the outputs of each line, and the numbers, from 1, of those that are too long."""
         check_tag(options.tag, self._translator.vocabularies, self._translator.problem)
         translator = copy(self._translator)  # of an engine that takes its options with each call
         translator.options, translator.problem = options, None
-        cut: list[Truncation] = []
-        found = translator.nbest(lines, n, on_truncation=cut.append)
+        too_long: list[Truncation] = []
+        found = translator.nbest(lines, n, on_truncation=too_long.append)
         outputs = [
-            [(output.text.encode(), max(output.score, NO_OUTPUT)) for output in outputs] for outputs in found
+            [(one.text.encode(), max(one.score, NO_OUTPUT), one.cut) for one in outputs] for outputs in found
         ]
-        return outputs, [truncation.number for truncation in cut]
+        return outputs, [truncation.number for truncation in too_long]
 
 
 def _definition(inputs: list[tf.TensorSpec], outputs: Sequence[tf.TensorSpec] = OUTPUTS) -> SignatureDef:

@@ -12,6 +12,7 @@ LENGTH = "length"  # axis of the longest output
 LAYOUT: dict[str, tuple[tuple[str, ...], Any]] = {  # axes of a row of each output, and its padding
     "outputs": ((OUTPUTS,), b""),
     "scores": ((OUTPUTS,), NO_OUTPUT),
+    "cut": ((OUTPUTS,), False),
     "ids": ((OUTPUTS, LENGTH), 0),
     "tokens": ((TOKENS,), b""),
     "token_log_probs": ((TOKENS,), 0.0),

@@ -171,10 +171,11 @@ class TranslateRequest(RequestBody):
 
 
 class Output(BaseModel):
-    """An output and its score: log-probability / length penalty."""
+    """An output, its score (log-probability / length penalty), and whether its end is missing, with `cut`."""
 
     text: str
     score: float
+    cut: bool | None = None
 
 
 class Translation(Output):
@@ -194,10 +195,13 @@ class Translation(Output):
     @classmethod
     def of(cls, outputs: Sequence[LineOutput], lists_all: bool) -> Translation:
         """Returns the translation of a line, given its outputs, best first."""
-        best, *_ = found = [Output(text=output.text, score=round(output.score, 6)) for output in outputs]
+        best, *_ = found = [
+            Output(text=one.text, score=round(one.score, 6), cut=one.cut or None) for one in outputs
+        ]
         return cls(
             text=best.text,
             score=best.score,
+            cut=best.cut,
             nbest=found if lists_all else None,
             truncated=outputs[0].truncated or None,
             unaligned=dict(outputs[0].unaligned) or None,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from t2t_revival.cli.support.messages import say
 from t2t_revival.decoding.json_outputs import links_of
-from t2t_revival.decoding.notes import UNCHECKED, note_repaired, note_unaligned, note_unmet
+from t2t_revival.decoding.notes import UNCHECKED, note_cut, note_repaired, note_unaligned, note_unmet
 from t2t_revival.decoding.outputs import Draw, draw_output
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.streams import standard_input, standard_output
@@ -55,6 +55,7 @@ def translate_typed(flags: LineFlags, translator: LineTranslator, draw: Draw | N
         if note := translator.other_form([source]):
             say(f"warning: {note}")
         note_repaired(sum(output.repaired for output in outputs), len(outputs), say)
+        note_cut(sum(output.cut for output in outputs), len(outputs), say)
         note_unmet(f"line {number}", outputs[0], say)
         note_unaligned(f"line {number}", outputs[0], say)
         for output in outputs:
