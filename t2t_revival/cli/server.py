@@ -34,6 +34,7 @@ from t2t_revival.cli.support.flags import flag
 from t2t_revival.cli.support.line_flags import NormalizeFlags
 from t2t_revival.cli.support.messages import say, warn_of_corruption
 from t2t_revival.cli.support.run_flags import ModelFlags, decode_options
+from t2t_revival.cli.support.text_files import read_lines
 from t2t_revival.decoding import capabilities
 from t2t_revival.decoding.options import CTRANSLATE2, FLOAT32, TENSORFLOW, DecodeHParams
 from t2t_revival.errors import CommandLine, T2TError
@@ -130,12 +131,7 @@ def _configs(flags: ServerFlags) -> list[ModelConfig]:
 def _api_keys(flags: ServerFlags) -> list[str]:
     if not flags.api_key_file:
         return []
-    try:
-        text = Path(flags.api_key_file).expanduser().read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = getattr(error, "strerror", None) or "it is not UTF-8"
-        raise T2TError(f"--api_key_file={flags.api_key_file}: {reason}") from error
-    keys = [line.strip() for line in text.splitlines() if line.strip()]
+    keys = [line.strip() for line in read_lines(flags.api_key_file, "api_key_file") if line.strip()]
     if not keys:
         raise T2TError(f"--api_key_file={flags.api_key_file}: no key; write one on each line")
     return keys

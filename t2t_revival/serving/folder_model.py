@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef
 
 SAVED_MODEL = "saved_model.pb"
+WEIGHTS = ("variables/variables.index", "variables/variables.data-*")
 AGAIN = "export it again"
 MISSING = dict.fromkeys(
     (DESCRIBE, WITH_TABLES, WITH_PREFIXES),
@@ -128,6 +129,9 @@ def _check_operations(folder: Path) -> dict[str, SignatureDef]:
     model = SavedModel()
     try:
         model.ParseFromString((folder / SAVED_MODEL).read_bytes())
+        for pattern in WEIGHTS:
+            if not any(folder.glob(pattern)):
+                raise FileNotFoundError(f"it has no {pattern}; is it still being copied?")
     except (OSError, DecodeError) as error:
         raise T2TError(f"{folder}: cannot be loaded ({error}); export it again") from error
     for graph in (meta.graph_def for meta in model.meta_graphs):

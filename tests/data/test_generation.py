@@ -237,3 +237,26 @@ def test_data_knows_the_unicode_form_of_its_text_and_can_be_brought_into_one(tmp
         ]
         assert texts[0] == texts[1]
     assert translation(None).generate_data(tmp_path / "composed") == composed
+
+
+def test_files_with_a_byte_order_mark_and_line_ends_of_windows_are_read_as_others(tmp_path):
+    texts = {
+        "train.en": "the dog\nthe cat\n" * 20,
+        "train.de": "der Hund\ndie Katze\n" * 20,
+        "dev.en": "the dog\n",
+        "dev.de": "der Hund\n",
+        "train.align": "0-0 1-1\n" * 40,
+        "train.weights": "1.0\n0.5\n" * 20,
+    }
+    made = []
+    for mark, end in (("", "\n"), ("\ufeff", "\r\n")):
+        corpus = tmp_path / f"corpus {len(made)}"
+        corpus.mkdir()
+        for name, text in texts.items():
+            (corpus / name).write_bytes((mark + text.replace("\n", end)).encode())
+        data = corpus / "data"
+        metadata = translation(corpus, vocab_size=280).generate_data(data)
+        assert metadata.weighted
+        assert metadata.aligned
+        made.append({name: content for name, content in snapshot(data).items() if ".json" not in name})
+    assert made[0] == made[1]
