@@ -23,6 +23,7 @@ GZIP = b"\x1f\x8b"  # begins what gzip has packed, and no UTF-8 text
 URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
 PATTERN = re.compile(r"\[.*\]|\\", re.DOTALL)  # of TensorFlow's GetMatchingPaths; * and ? match themselves
 DESCRIPTORS = re.compile("/proc/[0-9]+/(task/[0-9]+/)?fd")  # the folder of a process's open files
+NO_HOME = "this user has no home folder, of which ~ and default folders are: set HOME"
 REMOVALS = 100  # of a folder by other processes, after which it is a fault
 NO_LOCKS = (errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 
@@ -35,13 +36,22 @@ def path_of(value: object, what: str) -> Path:
         what: it is, for errors.
 
     Raises:
-        T2TError: it is of another type, empty, or a URL.
+        T2TError: it is of another type, empty, a URL, or begins with ~ where there is no such home folder.
     """
     if not isinstance(value, str | os.PathLike) or not os.fspath(value):
         raise T2TError(f"{what}={value!r} is not a path: give a string or a Path")
     if fault := url_fault(os.fspath(value)):
         raise T2TError(f"{what}={fault}")
-    return Path(value).expanduser()
+    try:
+        return Path(value).expanduser()
+    except RuntimeError as error:
+        reason = "it begins with the name of no user: write all of it" if has_home() else NO_HOME
+        raise T2TError(f"{what}={os.fspath(value)}: {reason}") from error
+
+
+def has_home() -> bool:
+    """Returns whether this user has a home folder, which ~ stands for."""
+    return os.path.expanduser("~") != "~"
 
 
 def url_fault(value: str) -> str | None:

@@ -24,13 +24,14 @@ from t2t_revival import t2t_names
 from t2t_revival.cli.support.flags import ABOUT, GROUP, About, Flags, declared
 from t2t_revival.errors import T2TError
 from t2t_revival.utils import native_log
-from t2t_revival.utils.files import url_fault
+from t2t_revival.utils.files import NO_HOME, has_home, url_fault
 from t2t_revival.utils.signals import INTERRUPTIONS, terminable
 from t2t_revival.utils.streams import Tolerant, is_broken_pipe, reserve_descriptors, tolerant
 
 EXIT_ERROR, EXIT_USAGE = 1, 2
 EXIT_SIGNAL = 128  # and the number of the signal
 F = TypeVar("F", bound=Flags)
+RUN = "output_dir"  # whose default folder is in the user's home
 HELP_WIDTH = 100  # columns
 PATH_FLAGS = ("_dir", "_file", "checkpoint", "saved_model")  # how the names of flags that are paths end
 NUMBER = re.compile(r"-\.?\d")  # a negative number is a value, not a flag
@@ -301,11 +302,21 @@ class Command(Generic[F]):
             return _fail(name, message, EXIT_ERROR)
         except Exception as error:
             if isinstance(error, RuntimeError) and "home directory" in str(error):  # pathlib's, of ~name/data
-                return _fail(
-                    name, "a path begins with ~ and the name of no user: write all of it", EXIT_ERROR
-                )
+                return _fail(name, _home_fault(parser), EXIT_ERROR)
             raise
         return status or 0
+
+
+def _home_fault(parser: Parser) -> str:
+    """Describes the fault of a path that begins with ~, which may be the default of a flag."""
+    if has_home():
+        return "a path begins with ~ and the name of no user: write all of it"
+    known = [parser.table[name] for name in sorted(parser.table)]
+    own = [
+        flag.name for flag in known if not flag.present and (flag.name == RUN or str(flag.default)[:1] == "~")
+    ]
+    names = " and ".join(f"--{name}" for name in dict.fromkeys(own))
+    return f"{NO_HOME}, or give {names}" if names else NO_HOME
 
 
 def _fail(name: str, message: str, status: int) -> int:
