@@ -32,7 +32,7 @@ from t2t_revival.decoding.alignment_heads import AlignmentHeads
 from t2t_revival.decoding.options import CTRANSLATE2, OFF, DecodeHParams
 from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.model_folder import ModelFolder
-from t2t_revival.utils.files import check_no_pattern, check_writable
+from t2t_revival.utils.files import check_for_tensorflow, check_writable
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator
@@ -123,7 +123,7 @@ def _export(flags: ExporterFlags) -> None:
     default = folder.path / ("export" if flags.format == SAVED_MODEL else flags.format)
     export_dir = Path(flags.export_dir).expanduser() if flags.export_dir else default
     if flags.format == SAVED_MODEL:
-        check_no_pattern(export_dir.absolute(), "give another --export_dir")
+        check_for_tensorflow(export_dir.absolute(), "give another --export_dir")
     check_writable(export_dir)
     tensorflow_setup.load_tensorflow_alone()
     _write(flags, folder, options, export_dir, quantize, shortlist)

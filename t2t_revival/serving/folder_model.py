@@ -24,7 +24,7 @@ from t2t_revival.serving.signatures import (
     WITH_TABLES,
     Inputs,
 )
-from t2t_revival.utils.files import check_no_pattern, path_of
+from t2t_revival.utils.files import check_for_tensorflow, path_of
 from t2t_revival.utils.native_log import quiet
 from t2t_revival.utils.processes import check_not_forked, start_computing
 
@@ -69,7 +69,7 @@ class FolderModel:
         self.where = str(folder)
         self._called = False
         self.signature_defs = _check_operations(folder)
-        check_no_pattern(folder, "rename the folder")
+        check_for_tensorflow(folder, "rename the folder")
         start_computing()
         self._session = _load(folder)
         self._functions = {name: self._function(name) for name in self.signature_defs}

@@ -64,12 +64,25 @@ def url_fault(value: str) -> str | None:
     return f"{value}: must be a path, not a URL; mount it (by NFS or Cloud Storage FUSE) and give that path"
 
 
-def check_no_pattern(path: Path, remedy: str) -> None:
+def check_utf8(path: Path, library: str, remedy: str) -> None:
+    """Checks that a library can take a path, which must be UTF-8; errors end with the remedy.
+
+    Raises:
+        T2TError: the path is not, as one of an older system may be.
+    """
+    try:
+        str(path).encode()
+    except UnicodeEncodeError as error:
+        raise T2TError(f"{path}: {library} takes no path that is not UTF-8: {remedy}") from error
+
+
+def check_for_tensorflow(path: Path, remedy: str) -> None:
     """Checks that TensorFlow, which takes paths of models for patterns, can load one from a folder.
 
     Raises:
         T2TError: it cannot; ends with the remedy.
     """
+    check_utf8(path, "TensorFlow", remedy)
     if any(PATTERN.search(part) for part in path.parts):
         raise T2TError(f"{path}: TensorFlow loads no model from a path with [] or \\ in it: {remedy}")
 

@@ -1,6 +1,7 @@
 """Files: written whole or not at all; lines are those that an editor shows."""
 
 import gzip
+import os
 import threading
 import time
 from pathlib import Path
@@ -11,9 +12,11 @@ from t2t_revival import T2TError
 from t2t_revival.utils.files import (
     atomic_write,
     check_apart,
-    check_no_pattern,
+    check_for_tensorflow,
+    check_utf8,
     check_writable,
     exclusive_lock,
+    file_lines,
     path_of,
     text_lines,
 )
@@ -138,7 +141,7 @@ def test_a_folder_that_takes_no_files_is_noticed(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["a*", "a?", "a]", "a[", "a[/b]", "a b ", "a,b", "~a", "a{b}", "ä"])
 def test_paths_that_it_takes_as_they_are(name: str) -> None:
-    check_no_pattern(Path("/models", name), "rename it")
+    check_for_tensorflow(Path("/models", name), "rename it")
 
 
 def test_paths() -> None:
@@ -198,3 +201,15 @@ def test_a_lock_on_a_folder_that_is_removed_meanwhile(tmp_path):
         folder.parent.rmdir()
     thread.join()
     assert events == ["waits", True]
+
+
+def test_a_path_that_is_not_utf8_is_refused_where_a_library_cannot_take_it(tmp_path):
+    folder = tmp_path / os.fsdecode(b"caf\xe9")
+    folder.mkdir()
+    for check in (check_for_tensorflow, lambda path, remedy: check_utf8(path, "TensorFlow", remedy)):
+        check(tmp_path / "caf\u00e9", "rename it")
+        with pytest.raises(T2TError, match="TensorFlow takes no path that is not UTF-8: rename it$"):
+            check(folder / "export", "rename it")
+    with atomic_write(folder / "file") as file:
+        file.write(b"a")
+    assert file_lines(folder / "file") == ["a"]

@@ -20,7 +20,7 @@ from t2t_revival.decoding.engine import load_transformer
 from t2t_revival.errors import T2TError
 from t2t_revival.utils import checked_json, keras_config, native_log
 from t2t_revival.utils.extras import require
-from t2t_revival.utils.files import exclusive_lock, writing
+from t2t_revival.utils.files import check_utf8, exclusive_lock, writing
 from t2t_revival.utils.origins import checksum
 
 if TYPE_CHECKING:
@@ -163,9 +163,10 @@ def open_converted(
         on_note: called with a line for people on each conversion.
 
     Raises:
-        T2TError: a temporary folder cannot be written either.
+        T2TError: a temporary folder cannot be written either, or the path is one that CTranslate2 cannot take.
     """
     folder = checkpoint.parent / FOLDER
+    check_utf8(folder, "CTranslate2", "rename it, or use --engine=tensorflow")
     try:
         folder.mkdir(exist_ok=True)
         with exclusive_lock(folder, None):
