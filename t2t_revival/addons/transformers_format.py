@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from t2t_revival.addons.imports.kinds import CONFIG
 from t2t_revival.addons.imports.layers import (
     BIAS,
     EMBEDDINGS,
@@ -19,7 +20,6 @@ from t2t_revival.addons.imports.layers import (
 )
 from t2t_revival.addons.imports.transformers import (
     ARCHITECTURE,
-    CONFIG,
     GENERATION,
     POSITIONS,
     PREFIX,
