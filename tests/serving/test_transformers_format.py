@@ -54,6 +54,7 @@ def test_a_model_of_ones_own_comes_back(vocabulary, tmp_path, changes):
     write_transformers(Translator(model, vocabulary), tmp_path / "theirs", ABOUT)
     tokenizer = tmp_path / "theirs" / "tokenizer_config.json"
     named = json.loads(tokenizer.read_text())
+    assert (named["clean_up_tokenization_spaces"], named["split_special_tokens"]) == (False, True)
     assert (named["pad_token"], named["eos_token"], named["unk_token"]) == ("<pad>", "</s>", "<unk>")
     import_folder(tmp_path / "theirs", tmp_path / "out", "translate_en_de")
     again = Translator.load(tmp_path / "out")

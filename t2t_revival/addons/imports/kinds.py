@@ -1,4 +1,4 @@
-"""What kind of model, made elsewhere, a file or folder holds: its content tells."""
+"""The kinds of models that were made elsewhere, told by the content of a file or folder."""
 
 from __future__ import annotations
 

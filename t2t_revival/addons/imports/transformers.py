@@ -32,7 +32,6 @@ TABLE, TARGET_TABLE, SPMS = "vocab.json", "target_vocab.json", ("source.spm", "t
 ADDED = "added_tokens.json"
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
 INDEX = ".index.json"  # ends the name of the file that lists the shards of weights
-UNREAD = {"tf_model.h5": "from_tf", "flax_model.msgpack": "from_flax"}  # arguments of from_pretrained
 ARCHITECTURE = "MarianMTModel"
 AGAIN = "get the model again"
 ACTIVATIONS = {"swish": "swish", "silu": "swish", "relu": "relu", "gelu": "gelu"}
@@ -77,11 +76,11 @@ class MarianMT:
     def load(cls, folder: Path) -> MarianMT:
         config = checked_json.read(folder / CONFIG, AGAIN)
         _check(config, folder / CONFIG)
-        settings, rows = _tokenizer_settings(folder), config["vocab_size"]
-        tables = [_table(folder / TABLE, rows, config, settings)]
+        rows = config["vocab_size"]
+        tables = [_table(folder / TABLE, rows, config)]
         if not _shares(config):
-            name = TARGET_TABLE if settings.get("separate_vocabs") else TABLE
-            tables.append(_table(folder / name, config.get("decoder_vocab_size", rows), config, settings))
+            name = TARGET_TABLE if _tokenizer_settings(folder).get("separate_vocabs") else TABLE
+            tables.append(_table(folder / name, config.get("decoder_vocab_size", rows), config))
         arrays: dict[str, np.ndarray] = {}
         for file in weight_files(folder):
             arrays |= tensors.read(file)
@@ -185,14 +184,11 @@ def weight_files(folder: Path) -> list[Path]:
             if not isinstance(shards, dict):
                 raise T2TError(f"{index}: corrupt, it has no weight_map; {AGAIN}")
             return sorted({folder / Path(str(shard)).name for shard in shards.values()})
-    fault = f"{folder}: there is neither {' nor '.join(WEIGHTS)}"
-    for name, argument in UNREAD.items():
-        if (folder / name).exists():
-            raise T2TError(
-                f"{fault}, only {name}: let transformers 4 write one: "
-                f"{ARCHITECTURE}.from_pretrained(FOLDER, {argument}=True).save_pretrained(FOLDER)"
-            )
-    raise T2TError(f"{fault}; get the folder again")
+    raise T2TError(
+        f"{folder}: there is neither {' nor '.join(WEIGHTS)}; get the folder again. Of tf_model.h5 or "
+        "flax_model.msgpack, transformers 4 makes one: from_pretrained(FOLDER, from_tf=True) or from_flax=True, "
+        "then save_pretrained"
+    )
 
 
 def _shares(config: Mapping[str, Any]) -> bool:
@@ -200,7 +196,7 @@ def _shares(config: Mapping[str, Any]) -> bool:
     return bool(config.get("share_encoder_decoder_embeddings", True))
 
 
-def _table(path: Path, rows: Any, config: Mapping[str, Any], settings: Mapping[str, Any]) -> dict[str, int]:
+def _table(path: Path, rows: Any, config: Mapping[str, Any]) -> dict[str, int]:
     """Returns the table of a vocabulary; `rows` are those of its embeddings, as config.json says."""
     table = checked_json.read(path, AGAIN)
     try:
@@ -208,26 +204,17 @@ def _table(path: Path, rows: Any, config: Mapping[str, Any], settings: Mapping[s
     except (ValueError, TypeError) as error:
         raise T2TError(f"{path}: not a table of pieces: {error}") from error
     if size != rows or table.get(PAD_PIECE) != config["pad_token_id"]:
-        added = _added_tokens(path.parent, settings, table)
-        reason = f"tokens were added, {', '.join(added)}" if added else "the vocabulary of another model"
+        added = path.with_name(ADDED)
+        tokens = ", ".join(checked_json.read(added, AGAIN)) if added.exists() else ""
         raise T2TError(
-            f"{path}: {size} pieces, {PAD_PIECE} is {table.get(PAD_PIECE)}; {CONFIG} "
-            f"has vocab_size={rows}, pad_token_id={config['pad_token_id']}: {reason}. If the embeddings were "
-            f"enlarged, model.resize_token_embeddings({size}) and save_pretrained of transformers undo it"
+            f"{path}: {size} pieces, {PAD_PIECE} is {table.get(PAD_PIECE)}; {CONFIG} has vocab_size={rows}, "
+            f"pad_token_id={config['pad_token_id']}: "
+            + (f"{ADDED} adds {tokens}" if tokens else "the vocabulary of another model, or enlarged")
+            + f"; model.resize_token_embeddings({size}) of transformers, then save_pretrained, undo additions"
         )
     if table[EOS_PIECE] != config["eos_token_id"]:
         raise T2TError(f"{path.parent / CONFIG}: eos_token_id={config['eos_token_id']} is not {EOS_PIECE}")
     return table
-
-
-def _added_tokens(folder: Path, settings: Mapping[str, Any], table: Mapping[str, int]) -> list[str]:
-    """Returns the tokens of `add_tokens`, which old versions of transformers list in a file of their own."""
-    path = folder / ADDED
-    added = [*checked_json.read(path, AGAIN)] if path.exists() else []
-    listed = settings.get("added_tokens_decoder")
-    for token in listed.values() if isinstance(listed, dict) else ():
-        added.append(str(token.get("content") if isinstance(token, dict) else token))
-    return sorted({*added} - {*table})
 
 
 def _tokenizer_settings(folder: Path) -> dict[str, Any]:
