@@ -10,6 +10,7 @@ import pytest
 from safetensors.numpy import save_file
 
 from t2t_revival import HParams, T2TError, Translator
+from t2t_revival.addons.imports.hub import is_complete
 from t2t_revival.addons.imports.transformers import import_folder
 from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.model.embedding import sinusoids
@@ -239,7 +240,9 @@ def test_shards_are_read_through_their_index(folder, out, tmp_path):
     whole.unlink()
     import_folder(folder, tmp_path / "sharded")
     np.testing.assert_array_equal(logits(tmp_path / "sharded"), logits(out))
+    assert is_complete(folder)
     (folder / files[names[0]]).unlink()
+    assert not is_complete(folder)
     with pytest.raises(T2TError, match=r"model-00001-of-00002\.safetensors: no such file"):
         import_folder(folder, tmp_path / "new")
     whole.with_name("model.safetensors.index.json").write_text("{}")
@@ -270,7 +273,9 @@ def test_files_in_need_of_another_program_are_named(folder, tmp_path, content, m
 def test_added_tokens_are_named(tmp_path):
     theirs = write_marian_mt(tmp_path / "theirs", {"vocab_size": PIECES + 2})
     (theirs / "added_tokens.json").write_text('{"<term>": 120, "</term>": 121}')
-    with pytest.raises(T2TError, match=r"adds <term>, </term>; model\.resize_token_embeddings\(120\) of"):
+    with pytest.raises(
+        T2TError, match=r"adds <term>, </term>\. .*, model\.resize_token_embeddings\(120\) and"
+    ):
         import_folder(theirs, tmp_path / "out")
 
 
@@ -282,7 +287,7 @@ def test_half_precision_is_read(folder, out, tmp_path):
 
 @pytest.mark.parametrize("tied", [True, False])
 def test_two_vocabularies(out, tmp_path, tied):
-    """Sources in another order of pieces have the same vectors; half of the targets' embeddings, half of logits."""
+    """Sources in another order of pieces have the same vectors; half of an embedding is half of a logit."""
     import_folder(write_two_vocabularies(tmp_path / "two", tied), tmp_path / "two_out")
     model = Translator.load(tmp_path / "two_out")
     sources, targets = model.vocabularies
@@ -300,6 +305,24 @@ def test_two_vocabularies(out, tmp_path, tied):
     found = np.asarray(model.model({"inputs": np.array([own]), "targets": start}))[0, 0, 1:]
     bias = reference()["weights/final_logits_bias"][0, :PAD]
     np.testing.assert_allclose(found - bias, (0.5 if tied else 1.5) * (expected - bias), atol=1e-5)
+
+
+def test_two_vocabularies_of_shared_embeddings(folder, tmp_path):
+    """The tokenizer has a table of its own for targets, whose ids are rows of the one table of embeddings."""
+    settings = {"source_lang": "en", "target_lang": "de", "separate_vocabs": True}
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    table = json.loads((folder / "vocab.json").read_text())
+    moved = {piece: number if number in (0, 1, PAD) else PAD + 1 - number for piece, number in table.items()}
+    (folder / "target_vocab.json").write_text(json.dumps(moved))
+    import_folder(folder, tmp_path / "two_out")
+    model = Translator.load(tmp_path / "two_out")
+    sources, targets = model.vocabularies
+    names = {weight.path: np.array(weight) for weight in model.model.weights}
+    own, theirs = (names[f"transformer/{side}_embedding/embeddings"] for side in ("source", "target"))
+    shared = reference_weights()["model.shared.weight"]
+    piece = sources.pieces[7]
+    np.testing.assert_array_equal(own[7], shared[table[piece]])
+    np.testing.assert_array_equal(theirs[targets.pieces.index(piece)], shared[moved[piece]])
 
 
 def test_two_vocabularies_lack_one(tmp_path):

@@ -83,6 +83,26 @@ def test_what_it_cannot_hold_is_refused(vocabulary, tmp_path, changes, shown):
     assert not (tmp_path / "theirs").exists()
 
 
+DIFFICULT = [
+    *("Bonjour !", "Qui ? Moi .", "do n't , he 's", "a  b   c", "a\tb", "a\N{NO-BREAK SPACE}! b"),
+    *("x</s>y", "a <pad> b", "<unk> q", "\N{FULLWIDTH LATIN SMALL LETTER A}", "\N{GRINNING FACE} x", ""),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.nightly
+@pytest.mark.parametrize("line", DIFFICULT)
+def test_transformers_decodes_what_is_here(vocabulary, tmp_path, line):
+    """Its clean-up before 4.45 and special tokens in texts change nothing."""
+    transformers = pytest.importorskip("transformers")
+    model = Transformer(HParams(**SIZES, pos="timing"), vocabulary.size)
+    write_transformers(Translator(model, vocabulary), tmp_path / "theirs", ABOUT)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "theirs")
+    ids = tokenizer(line)["input_ids"]
+    assert ids == [*vocabulary.encode(line), 1]
+    assert tokenizer.decode(ids, skip_special_tokens=True) == line
+
+
 @pytest.mark.slow
 @pytest.mark.nightly
 def test_transformers_itself(vocabulary, tmp_path):

@@ -119,7 +119,7 @@ def write_marian_mt(
 
 
 def write_two_vocabularies(folder: Path, tied: bool = True) -> Path:
-    """Writes a MarianMT folder whose sides have a table, embeddings and pieces each; pieces are in other orders.
+    """Writes a MarianMT folder whose sides have a table and embeddings each, with pieces in other orders.
 
     The embeddings of sources are those of `write_marian_mt` in reverse, those of targets are halved. With
     `tied` False the softmax has its own.

@@ -78,9 +78,10 @@ class MarianMT:
         _check(config, folder / CONFIG)
         rows = config["vocab_size"]
         tables = [_table(folder / TABLE, rows, config)]
-        if not _shares(config):
-            name = TARGET_TABLE if _tokenizer_settings(folder).get("separate_vocabs") else TABLE
-            tables.append(_table(folder / name, config.get("decoder_vocab_size", rows), config))
+        separate = _tokenizer_settings(folder).get("separate_vocabs")
+        if separate or not _shares(config):
+            path = folder / (TARGET_TABLE if separate else TABLE)
+            tables.append(_table(path, config.get("decoder_vocab_size", rows), config))
         arrays: dict[str, np.ndarray] = {}
         for file in weight_files(folder):
             arrays |= tensors.read(file)
@@ -186,13 +187,12 @@ def weight_files(folder: Path) -> list[Path]:
             return sorted({folder / Path(str(shard)).name for shard in shards.values()})
     raise T2TError(
         f"{folder}: there is neither {' nor '.join(WEIGHTS)}; get the folder again. Of tf_model.h5 or "
-        "flax_model.msgpack, transformers 4 makes one: from_pretrained(FOLDER, from_tf=True) or from_flax=True, "
-        "then save_pretrained"
+        "flax_model.msgpack, transformers 4 makes one: from_pretrained with from_tf=True or from_flax=True"
     )
 
 
 def _shares(config: Mapping[str, Any]) -> bool:
-    """Returns whether sources and targets have the same embeddings, and so one vocabulary."""
+    """Returns whether sources and targets have the same embeddings."""
     return bool(config.get("share_encoder_decoder_embeddings", True))
 
 
@@ -205,12 +205,13 @@ def _table(path: Path, rows: Any, config: Mapping[str, Any]) -> dict[str, int]:
         raise T2TError(f"{path}: not a table of pieces: {error}") from error
     if size != rows or table.get(PAD_PIECE) != config["pad_token_id"]:
         added = path.with_name(ADDED)
-        tokens = ", ".join(checked_json.read(added, AGAIN)) if added.exists() else ""
+        reason = "the vocabulary of another model, or tokens were added"
+        if added.exists():
+            reason = f"{ADDED} adds {', '.join(checked_json.read(added, AGAIN))}"
         raise T2TError(
             f"{path}: {size} pieces, {PAD_PIECE} is {table.get(PAD_PIECE)}; {CONFIG} has vocab_size={rows}, "
-            f"pad_token_id={config['pad_token_id']}: "
-            + (f"{ADDED} adds {tokens}" if tokens else "the vocabulary of another model, or enlarged")
-            + f"; model.resize_token_embeddings({size}) of transformers, then save_pretrained, undo additions"
+            f"pad_token_id={config['pad_token_id']}: {reason}. In transformers, "
+            f"model.resize_token_embeddings({size}) and save_pretrained remove added tokens"
         )
     if table[EOS_PIECE] != config["eos_token_id"]:
         raise T2TError(f"{path.parent / CONFIG}: eos_token_id={config['eos_token_id']} is not {EOS_PIECE}")
