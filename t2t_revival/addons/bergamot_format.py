@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from t2t_revival.addons.imports.kinds import MARIAN_CONFIG
 from t2t_revival.addons.imports.layers import (
     EMBEDDINGS,
     NEVER,
@@ -19,7 +20,7 @@ from t2t_revival.addons.imports.layers import (
     channels_there,
     layers_there,
 )
-from t2t_revival.addons.imports.marian import CONFIG, ORDER, names_there
+from t2t_revival.addons.imports.marian import ORDER, names_there
 from t2t_revival.data.vocabulary.marian import MarianVocabulary
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.data.vocabulary.text_encoder import EOS, PAD, TextEncoder
@@ -195,7 +196,7 @@ def _item(name: str, array: np.ndarray) -> tuple[int, tuple[int, ...], bytes]:
 def _binary(items: Iterable[tuple[str, int, tuple[int, ...], bytes]], settings: bytes) -> bytes:
     """Returns Marian's binary format: headers, names, shapes, and data at multiples of `ALIGNMENT`."""
     text = settings + b"\0"
-    items = [*items, (CONFIG, INT8, (len(text),), text)]
+    items = [*items, (MARIAN_CONFIG, INT8, (len(text),), text)]
     padded = [data + bytes(-len(data) % ALIGNMENT) for *_, data in items]
     header = struct.pack("<QQ", VERSION, len(items))
     for (name, kind, shape, _), data in zip(items, padded, strict=True):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from t2t_revival.addons.imports.kinds import CONFIG
 from t2t_revival.addons.imports.layers import (
     BIAS,
     EMBEDDINGS,
@@ -19,7 +20,6 @@ from t2t_revival.addons.imports.layers import (
 )
 from t2t_revival.addons.imports.transformers import (
     ARCHITECTURE,
-    CONFIG,
     GENERATION,
     POSITIONS,
     PREFIX,
@@ -146,6 +146,8 @@ def write_transformers(translator: Translator, folder: Path, about: str) -> None
             "unk_token": tokens.pieces[translator.vocabularies.targets.unknown],
             "model_max_length": length,
             "separate_vocabs": False,
+            "clean_up_tokenization_spaces": False,  # before 4.45, "Bonjour !" would become "Bonjour!"
+            "split_special_tokens": True,  # "</s>" in a text is text, as here
             "source_lang": source,
             "target_lang": target,
         },

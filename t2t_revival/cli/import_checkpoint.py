@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from t2t_revival import registry
+from t2t_revival.addons.imports import kinds
 from t2t_revival.cli.support import tensorflow_setup
 from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.flags import flag
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from t2t_revival.addons.imports.model import ImportResult
 
 OF_T2T = ("hparams_set", "target_space_id", "ignored_hparams")  # flags
+REFUSED = {kinds.MARIAN: OF_T2T, kinds.TRANSFORMERS: (*OF_T2T, "vocab_file")}
 
 
 @dataclass(frozen=True)
@@ -96,14 +98,14 @@ def _imported(flags: ImportFlags, checkpoint: Path, output_dir: Path) -> ImportR
     if flags.checkpoint.startswith(HUB):
         checkpoint = hub.download(flags.checkpoint)
     vocab_files = [Path(name).expanduser() for name in flags.vocab_file.split(",") if name]
-    of_transformers = transformers.is_model(checkpoint)
-    if of_transformers or marian.is_model(checkpoint):
-        for name in (*OF_T2T, *["vocab_file"] * of_transformers):
-            if getattr(flags, name):
-                raise T2TError(f"--{name} is not for models of this kind: leave it out")
-    if of_transformers:
-        return transformers.import_folder(checkpoint, output_dir, flags.problem)
-    if marian.is_model(checkpoint):
+    kind = kinds.kind_to_import(checkpoint)
+    for name in REFUSED.get(kind, ()):
+        if getattr(flags, name):
+            raise T2TError(f"--{name} is not for models of {kind.name}: leave it out")
+    if kind is kinds.TRANSFORMERS:
+        folder = checkpoint if checkpoint.is_dir() else checkpoint.parent
+        return transformers.import_folder(folder, output_dir, flags.problem)
+    if kind is kinds.MARIAN:
         return marian.import_model(checkpoint, output_dir, flags.problem, vocab_files)
     settings = flags.problem, flags.hparams_set, flags.target_space_id, flags.ignored_hparams
     return t2t.import_checkpoint(t2t.ImportSource(checkpoint, vocab_files, *settings), output_dir)

@@ -7,7 +7,7 @@ import pytest
 
 from t2t_revival import Translator
 from t2t_revival.addons.imports.transformers import import_folder
-from tests.support.marian_models import LINES, PIECES, ZIELE, write_marian_mt
+from tests.support.marian_models import LINES, PIECES, ZIELE, write_marian_mt, write_two_vocabularies
 
 pytestmark = [pytest.mark.slow, pytest.mark.nightly]
 RANGES = (32, 127), (160, 0x500), (0x3000, 0xA000), (0x1F300, 0x1F700), (0x2581, 0x2582), (32, 33)
@@ -70,3 +70,23 @@ def test_outputs(folder, out, beams):
             )
         expected = as_ours(np.asarray(found[0])[1:])
         assert ours.translate([line]) == [ours.vocabularies.targets.decode(expected)]
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_two_vocabularies(tmp_path, tied):
+    """Logits of all pieces but padding, and ids of both sides."""
+    torch, transformers = pytest.importorskip("torch"), pytest.importorskip("transformers")
+    theirs = write_two_vocabularies(tmp_path / "theirs", tied)
+    import_folder(theirs, tmp_path / "out")
+    ours = Translator.load(tmp_path / "out")
+    model = transformers.AutoModelForSeq2SeqLM.from_pretrained(theirs).eval()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(theirs)
+    source, target = tokenizer(LINES[0]).input_ids, tokenizer(text_target=ZIELE[0]).input_ids
+    sides = ours.vocabularies
+    assert as_ours(source) == [*sides.inputs.encode(LINES[0]), 1]
+    assert as_ours(target) == [*sides.targets.encode(ZIELE[0]), 1]
+    start = [PIECES - 1, *target[:-1]]
+    with torch.no_grad():
+        logits = model(torch.tensor([source]), decoder_input_ids=torch.tensor([start])).logits[0].numpy()
+    found = ours.model({"inputs": np.array([as_ours(source)]), "targets": np.array([as_ours(target)])})
+    np.testing.assert_allclose(np.asarray(found)[0, :, 1:], logits[:, :-1], atol=1e-4)

@@ -214,8 +214,21 @@ def test_damaged_and_missing_files_are_refused(tmp_path):
     refused(r"model\.npz: corrupt, or not a file of tensors", file)
     np.savez(file, a=np.ones(2))
     refused("no model of Marian: it lacks special:model.yml", file)
-    np.savez(file.with_name("second.npz"), a=np.ones(2))
+    refused("0 models: give one of them", file.parent)
+    for name in ("model.npz", "second.npz"):
+        np.savez(file.with_name(name), **{"special:model.yml": np.ones(2, np.int8)})
     refused("2 models: give one of them", file.parent)
+
+
+def test_one_vocabulary_with_embeddings_of_each_side(tmp_path):
+    """Marian's tied-embeddings without tied-embeddings-all: those of sources are read too."""
+    weights = marian_weights()
+    shared = weights.pop("Wemb")
+    weights |= {"encoder_Wemb": 2 * shared, "decoder_Wemb": shared}
+    imported(write_marian(tmp_path / "marian", weights=weights), tmp_path / "out")
+    names = {weight.path: np.array(weight) for weight in Translator.load(tmp_path / "out").model.weights}
+    found = {name: names[f"transformer/{name}_embedding/embeddings"] for name in ("source", "target")}
+    np.testing.assert_array_equal(found["source"], 2 * found["target"])
 
 
 def test_the_command(tmp_path):

@@ -7,13 +7,22 @@ import zipfile
 
 import numpy as np
 import pytest
+from safetensors.numpy import save_file
 
 from t2t_revival import HParams, T2TError, Translator
+from t2t_revival.addons.imports.hub import is_complete
 from t2t_revival.addons.imports.transformers import import_folder
 from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.model.embedding import sinusoids
 from tests.support.commands import run
-from tests.support.marian_models import LINES, PIECES, reference, reference_weights, write_marian_mt
+from tests.support.marian_models import (
+    LINES,
+    PIECES,
+    reference,
+    reference_weights,
+    write_marian_mt,
+    write_two_vocabularies,
+)
 
 PAD = PIECES - 1
 
@@ -219,6 +228,108 @@ def test_damaged_folders_are_refused(folder, tmp_path, name, damage, message):
     with pytest.raises(T2TError, match=message):
         import_folder(folder, tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_shards_are_read_through_their_index(folder, out, tmp_path):
+    whole = folder / "model.safetensors"
+    names, arrays = sorted(reference_weights()), reference_weights()
+    files = {name: f"model-0000{1 + number % 2}-of-00002.safetensors" for number, name in enumerate(names)}
+    for file in {*files.values()}:
+        save_file({name: arrays[name] for name in names if files[name] == file}, folder / file)
+    whole.with_name("model.safetensors.index.json").write_text(json.dumps({"weight_map": files}))
+    whole.unlink()
+    import_folder(folder, tmp_path / "sharded")
+    np.testing.assert_array_equal(logits(tmp_path / "sharded"), logits(out))
+    assert is_complete(folder)
+    (folder / files[names[0]]).unlink()
+    assert not is_complete(folder)
+    with pytest.raises(T2TError, match=r"model-00001-of-00002\.safetensors: no such file"):
+        import_folder(folder, tmp_path / "new")
+    whole.with_name("model.safetensors.index.json").write_text("{}")
+    with pytest.raises(T2TError, match="corrupt, it has no weight_map"):
+        import_folder(folder, tmp_path / "new")
+
+
+STARTS = [
+    (
+        b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n",
+        "a pointer of Git LFS, .*: run git lfs pull",
+    ),
+    (
+        pickle.dumps(0x1950A86A20F9469CFC6C, protocol=2),
+        r"before 1\.6: .* torch\.save\(torch\.load\(FILE\), FILE\)",
+    ),
+]
+
+
+@pytest.mark.parametrize(("content", "message"), STARTS)
+def test_files_in_need_of_another_program_are_named(folder, tmp_path, content, message):
+    (folder / "model.safetensors").unlink()
+    (folder / "pytorch_model.bin").write_bytes(content)
+    with pytest.raises(T2TError, match=message):
+        import_folder(folder, tmp_path / "out")
+
+
+def test_added_tokens_are_named(tmp_path):
+    theirs = write_marian_mt(tmp_path / "theirs", {"vocab_size": PIECES + 2})
+    (theirs / "added_tokens.json").write_text('{"<term>": 120, "</term>": 121}')
+    with pytest.raises(
+        T2TError, match=r"adds <term>, </term>\. .*, model\.resize_token_embeddings\(120\) and"
+    ):
+        import_folder(theirs, tmp_path / "out")
+
+
+def test_half_precision_is_read(folder, out, tmp_path):
+    weights = {name: array.astype(np.float16) for name, array in reference_weights().items()}
+    import_folder(write_marian_mt(tmp_path / "half", weights=weights), tmp_path / "half_out")
+    np.testing.assert_allclose(logits(tmp_path / "half_out"), logits(out), atol=0.01)
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_two_vocabularies(out, tmp_path, tied):
+    """Sources in another order of pieces have the same vectors; half of an embedding is half of a logit."""
+    import_folder(write_two_vocabularies(tmp_path / "two", tied), tmp_path / "two_out")
+    model = Translator.load(tmp_path / "two_out")
+    sources, targets = model.vocabularies
+    assert model.vocabularies.separate
+    plain = Translator.load(out).vocabularies
+    for line in LINES:
+        pieces = [plain.inputs.pieces[token] for token in plain.inputs.encode(line)]
+        assert [sources.pieces[token] for token in sources.encode(line)] == pieces
+        assert targets.encode(line) == plain.targets.encode(line)
+    known = Translator.load(out).model
+    line = [*plain.inputs.encode(LINES[0]), 1]
+    own = [*sources.encode(LINES[0]), 1]
+    start = np.array([[5]])  # the first target is predicted from padding, which is 0 in both
+    expected = np.asarray(known({"inputs": np.array([line]), "targets": start}))[0, 0, 1:]
+    found = np.asarray(model.model({"inputs": np.array([own]), "targets": start}))[0, 0, 1:]
+    bias = reference()["weights/final_logits_bias"][0, :PAD]
+    np.testing.assert_allclose(found - bias, (0.5 if tied else 1.5) * (expected - bias), atol=1e-5)
+
+
+def test_two_vocabularies_of_shared_embeddings(folder, tmp_path):
+    """The tokenizer has a table of its own for targets, whose ids are rows of the one table of embeddings."""
+    settings = {"source_lang": "en", "target_lang": "de", "separate_vocabs": True}
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
+    table = json.loads((folder / "vocab.json").read_text())
+    moved = {piece: number if number in (0, 1, PAD) else PAD + 1 - number for piece, number in table.items()}
+    (folder / "target_vocab.json").write_text(json.dumps(moved))
+    import_folder(folder, tmp_path / "two_out")
+    model = Translator.load(tmp_path / "two_out")
+    sources, targets = model.vocabularies
+    names = {weight.path: np.array(weight) for weight in model.model.weights}
+    own, theirs = (names[f"transformer/{side}_embedding/embeddings"] for side in ("source", "target"))
+    shared = reference_weights()["model.shared.weight"]
+    piece = sources.pieces[7]
+    np.testing.assert_array_equal(own[7], shared[table[piece]])
+    np.testing.assert_array_equal(theirs[targets.pieces.index(piece)], shared[moved[piece]])
+
+
+def test_two_vocabularies_lack_one(tmp_path):
+    theirs = write_two_vocabularies(tmp_path / "two")
+    (theirs / "target_vocab.json").unlink()
+    with pytest.raises(T2TError, match=r"target_vocab\.json: No such file"):
+        import_folder(theirs, tmp_path / "out")
 
 
 def test_a_start_that_is_not_zero_is_refused(tmp_path):

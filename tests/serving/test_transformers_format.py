@@ -54,6 +54,7 @@ def test_a_model_of_ones_own_comes_back(vocabulary, tmp_path, changes):
     write_transformers(Translator(model, vocabulary), tmp_path / "theirs", ABOUT)
     tokenizer = tmp_path / "theirs" / "tokenizer_config.json"
     named = json.loads(tokenizer.read_text())
+    assert (named["clean_up_tokenization_spaces"], named["split_special_tokens"]) == (False, True)
     assert (named["pad_token"], named["eos_token"], named["unk_token"]) == ("<pad>", "</s>", "<unk>")
     import_folder(tmp_path / "theirs", tmp_path / "out", "translate_en_de")
     again = Translator.load(tmp_path / "out")
@@ -80,6 +81,26 @@ def test_what_it_cannot_hold_is_refused(vocabulary, tmp_path, changes, shown):
     with pytest.raises(T2TError, match=f"does not support {shown}, .* it holds models such as marian_base"):
         write_transformers(Translator(model, vocabulary), tmp_path / "theirs", ABOUT)
     assert not (tmp_path / "theirs").exists()
+
+
+DIFFICULT = [
+    *("Bonjour !", "Qui ? Moi .", "do n't , he 's", "a  b   c", "a\tb", "a\N{NO-BREAK SPACE}! b"),
+    *("x</s>y", "a <pad> b", "<unk> q", "\N{FULLWIDTH LATIN SMALL LETTER A}", "\N{GRINNING FACE} x", ""),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.nightly
+@pytest.mark.parametrize("line", DIFFICULT)
+def test_transformers_decodes_what_is_here(vocabulary, tmp_path, line):
+    """Its clean-up before 4.45 and special tokens in texts change nothing."""
+    transformers = pytest.importorskip("transformers")
+    model = Transformer(HParams(**SIZES, pos="timing"), vocabulary.size)
+    write_transformers(Translator(model, vocabulary), tmp_path / "theirs", ABOUT)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "theirs")
+    ids = tokenizer(line)["input_ids"]
+    assert ids == [*vocabulary.encode(line), 1]
+    assert tokenizer.decode(ids, skip_special_tokens=True) == line
 
 
 @pytest.mark.slow

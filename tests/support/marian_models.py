@@ -113,7 +113,30 @@ def write_marian_mt(
     config = {name: value for name, value in config.items() if value is not None}
     (folder / "config.json").write_text(json.dumps({"architectures": ["MarianMTModel"], **config}))
     (folder / "tokenizer_config.json").write_text(json.dumps({"source_lang": "en", "target_lang": "de"}))
-    save_file(dict(reference_weights() if weights is None else weights), folder / "model.safetensors")
+    arrays = dict(reference_weights() if weights is None else weights)
+    save_file(arrays, folder / "model.safetensors", metadata={"format": "pt"})
+    return folder
+
+
+def write_two_vocabularies(folder: Path, tied: bool = True) -> Path:
+    """Writes a MarianMT folder whose sides have a table and embeddings each, with pieces in other orders.
+
+    The embeddings of sources are those of `write_marian_mt` in reverse, those of targets are halved. With
+    `tied` False the softmax has its own.
+    """
+    weights = reference_weights()
+    shared = weights.pop("model.shared.weight")
+    order = [0, 1, *range(PIECES - 2, 1, -1), PIECES - 1]
+    weights["model.encoder.embed_tokens.weight"] = shared[order]
+    weights["model.decoder.embed_tokens.weight"] = 0.5 * shared
+    weights["lm_head.weight"] = (0.5 if tied else 1.5) * shared
+    changes = {"share_encoder_decoder_embeddings": False, "decoder_vocab_size": PIECES}
+    write_marian_mt(folder, {**changes, "tie_word_embeddings": tied}, weights)
+    pieces = json.loads((folder / "vocab.json").read_text())
+    (folder / "target_vocab.json").write_text(json.dumps(pieces))
+    (folder / "vocab.json").write_text(json.dumps({piece: order[number] for piece, number in pieces.items()}))
+    settings = {"source_lang": "en", "target_lang": "de", "separate_vocabs": True}
+    (folder / "tokenizer_config.json").write_text(json.dumps(settings))
     return folder
 
 

@@ -8,6 +8,7 @@ import tempfile
 from pathlib import Path
 
 from t2t_revival.addons.imports import transformers
+from t2t_revival.addons.imports.kinds import CONFIG
 from t2t_revival.data.library_sources import silent_hosts
 from t2t_revival.decoding.addons import HUB
 from t2t_revival.errors import T2TError
@@ -17,9 +18,10 @@ from t2t_revival.utils.files import writing
 NAME = re.compile(r"hf:([\w.-]+/[\w.-]+)(?:@([\w./-]+))?")
 FORMAT = 1  # of imported models: another number imports them anew
 FILES = [  # besides the weights
-    *(transformers.CONFIG, transformers.GENERATION, transformers.TOKENIZER),
+    *(CONFIG, transformers.TOKENIZER),
     *(transformers.TABLE, *transformers.SPMS),
 ]
+OPTIONAL = [transformers.GENERATION, transformers.TARGET_TABLE, transformers.ADDED]
 
 
 def download(name: str) -> Path:
@@ -40,15 +42,16 @@ def download(name: str) -> Path:
         raise T2TError(f"{name}: not a name of the hub, such as hf:Helsinki-NLP/opus-mt-en-de")
     repository, revision = match.groups()
 
-    def snapshot(pattern: str, local: bool) -> Path:
-        files = [*FILES, pattern]
+    def snapshot(weights: str, local: bool) -> Path:
+        shards_too = weights.replace(".", "*.") + "*"
+        files = [*FILES, *OPTIONAL, shards_too]
         return Path(
             snapshot_download(repository, revision=revision, allow_patterns=files, local_files_only=local)
         )
 
-    for pattern in transformers.WEIGHTS:
+    for weights in transformers.WEIGHTS:
         try:
-            if (folder := snapshot(pattern, local=True)) and is_complete(folder):
+            if (folder := snapshot(weights, local=True)) and is_complete(folder):
                 return folder
         except (LocalEntryNotFoundError, HFValidationError):
             pass
@@ -58,8 +61,8 @@ def download(name: str) -> Path:
             "HF_HUB_OFFLINE forbids to ask it: download it elsewhere, and give its folder"
         )
     try:
-        for pattern in transformers.WEIGHTS:
-            if is_complete(folder := snapshot(pattern, local=False)):
+        for weights in transformers.WEIGHTS:
+            if is_complete(folder := snapshot(weights, local=False)):
                 return folder
     except (HfHubHTTPError, HFValidationError, OSError) as error:
         raise T2TError(f"{name}: {str(error).splitlines()[0]}") from error
@@ -68,9 +71,11 @@ def download(name: str) -> Path:
 
 def is_complete(folder: Path) -> bool:
     """Returns whether a folder has all files that are read."""
-    needed = [name for name in FILES if name != transformers.GENERATION]
-    weights = any((folder / name).exists() for name in transformers.WEIGHTS)
-    return weights and all((folder / name).exists() for name in needed)
+    try:
+        weights = transformers.weight_files(folder)
+    except T2TError:
+        return False
+    return all(path.exists() for path in (*weights, *(folder / name for name in FILES)))
 
 
 def imported(name: str) -> Path:

@@ -12,21 +12,20 @@ import numpy as np
 
 from t2t_revival import registry
 from t2t_revival.addons.imports import tensors
-from t2t_revival.addons.imports.layers import BIAS, SSRU, Layers
+from t2t_revival.addons.imports.kinds import MARIAN_CONFIG, marian_files
+from t2t_revival.addons.imports.layers import BIAS, SOURCE, SSRU, Layers
 from t2t_revival.addons.imports.model import (
     HPARAMS_SET,
     ImportResult,
-    VocabularyFile,
     check_unused,
     one_way_problem,
     reading,
+    vocabulary_files,
 )
-from t2t_revival.data.vocabulary.marian import in_order, pack, table_of
-from t2t_revival.data.vocabulary.text_encoder import MARIAN
+from t2t_revival.data.vocabulary.marian import in_order, table_of
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 
-CONFIG = "special:model.yml"  # the array of the settings
 EPSILON = 1e-6  # of Marian's norms
 SUPPORTED: dict[str, tuple[Any, ...]] = {  # settings that a model may have or not, and their values
     "type": ("transformer",),
@@ -102,9 +101,9 @@ class MarianModel:
         search = _yaml(settings[0].read_bytes(), str(settings[0])) if settings else {}
         file = _model_file(folder, search) if path.is_dir() else path
         arrays = tensors.read(file)
-        if CONFIG not in arrays:
-            raise T2TError(f"{file}: no model of Marian: it lacks {CONFIG}")
-        config = _yaml(arrays.pop(CONFIG).tobytes().rstrip(b"\0"), f"{file}: {CONFIG}")
+        if MARIAN_CONFIG not in arrays:
+            raise T2TError(f"{file}: no model of Marian: it lacks {MARIAN_CONFIG}")
+        config = _yaml(arrays.pop(MARIAN_CONFIG).tobytes().rstrip(b"\0"), f"{file}: {MARIAN_CONFIG}")
         _check(config, file)
         return cls(file, config, _renamed(arrays, file), search)
 
@@ -161,37 +160,25 @@ def import_model(
         )
     name = one_way_problem(problem).name
     with reading():
-        vocabularies = _vocabularies(model, name, vocab_files)
-    rows = [[table.get(piece, -1) for piece in in_order(table)] for _, table in vocabularies]
+        tables, models = _vocabularies(model, vocab_files)
+    rows = [[table.get(piece, -1) for piece in in_order(table)] for table in tables]
     layers = Layers(model.path, model.weights, model.hparams(), rows)
-    return layers.save(name, [file for file, _ in vocabularies], model.decode_hparams(), output_dir)
-
-
-def is_model(path: Path) -> bool:
-    """Returns whether a file, or one in a folder, is a model of Marian."""
-    if path.is_dir():
-        return not (path / "run.json").exists() and bool(_npz_files(path))
-    return path.suffix == ".npz"
-
-
-def _npz_files(folder: Path) -> list[Path]:
-    return sorted(file for file in folder.glob("*.npz") if not file.name.startswith("model.ckpt-"))
+    vocabularies = vocabulary_files(name, tables, models)
+    return layers.save(name, vocabularies, model.decode_hparams(), output_dir)
 
 
 def _model_file(folder: Path, search: Mapping[str, Any]) -> Path:
     named = search.get("models")
     if isinstance(named, list) and len(named) == 1:
         return folder / Path(str(named[0])).name
-    files = _npz_files(folder)
+    files = marian_files(folder)
     if len(files) != 1:
         raise T2TError(f"{folder}: {len(files)} models: give one of them: --checkpoint=FILE.npz")
     return files[0]
 
 
-def _vocabularies(
-    model: MarianModel, name: str, given: Sequence[Path]
-) -> list[tuple[VocabularyFile, dict[str, int]]]:
-    """Returns the file and the table of the vocabulary of both sides, or of each."""
+def _vocabularies(model: MarianModel, given: Sequence[Path]) -> tuple[list[dict[str, int]], list[bytes]]:
+    """Returns the table of both sides, or that of each, and the SentencePiece models of source and target."""
     folder = model.path.parent
     listed = model.search.get("vocabs")
     named = [folder / Path(str(file)).name for file in listed] if isinstance(listed, list) else []
@@ -204,13 +191,9 @@ def _vocabularies(
         is_spm = file.suffix == ".spm"
         table = table_of(content, file) if is_spm else _table(content, file)
         sides.append((table, content if is_spm else (folder / spm).read_bytes()))
-    (source, source_spm), (target, target_spm) = sides
-    if source == target:
-        return [(VocabularyFile(f"vocab.{name}{MARIAN}", pack(source, source_spm, target_spm)), source)]
-    return [
-        (VocabularyFile(f"vocab.{name}.{side}{MARIAN}", pack(table, spm, spm)), table)
-        for side, (table, spm) in zip(("source", "target"), sides, strict=True)
-    ]
+    tables, models = [table for table, _ in sides], [spm for _, spm in sides]
+    separate = tables[0] != tables[1] or SOURCE in model.weights
+    return (tables if separate else tables[:1]), models
 
 
 def _table(content: bytes, path: Path) -> dict[str, int]:

@@ -13,6 +13,8 @@ import numpy as np
 from t2t_revival import registry
 from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.data.vocabulary import Vocabularies, open_vocabulary
+from t2t_revival.data.vocabulary.marian import pack
+from t2t_revival.data.vocabulary.text_encoder import MARIAN
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
@@ -110,6 +112,24 @@ def one_way_problem(name: str) -> Problem:
             f"--problem={name}: Marian's vocabularies are for one direction: give --problem={other}"
         )
     return problem
+
+
+def vocabulary_files(
+    problem: str, tables: Sequence[Mapping[str, int]], models: Sequence[bytes]
+) -> list[VocabularyFile]:
+    """Returns the files of Marian's vocabularies.
+
+    Args:
+        problem: name.
+        tables: Marian's id of each piece, for both sides, or for sources and for targets.
+        models: the SentencePiece models of sources and of targets.
+    """
+    if len(tables) == 1:
+        return [VocabularyFile(f"vocab.{problem}{MARIAN}", pack(tables[0], *models))]
+    return [
+        VocabularyFile(f"vocab.{problem}.{side}{MARIAN}", pack(table, spm, spm))
+        for side, table, spm in zip(("source", "target"), tables, models, strict=True)
+    ]
 
 
 def save(imported: ImportedModel, output_dir: Path) -> ImportResult:

@@ -24,13 +24,18 @@ TYPES: dict[str, np.dtype[Any]] = {
     "IntStorage": np.dtype(np.int32),
 }
 BFLOAT16 = "BFloat16Storage"
+REMEDIES = {  # what begins a file that cannot be read, what it is, and what helps
+    b"version https://git-lfs": "a pointer of Git LFS, not the file: run git lfs pull in its folder",
+    b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j": "PyTorch's format before 1.6: PyTorch writes the present one by "
+    "torch.save(torch.load(FILE), FILE)",
+}
 
 
 def read(path: Path) -> dict[str, np.ndarray]:
     """Returns the tensors of a .safetensors, .bin (PyTorch 1.6 or later) or .npz file by name.
 
     Raises:
-        T2TError: the file is missing or corrupt, or has something other than tensors.
+        T2TError: the file is missing or corrupt, or has something other than tensors, or REMEDIES has it.
     """
     readers: dict[str, Callable[[Path], dict[str, np.ndarray]]] = {
         ".safetensors": _safetensors,
@@ -38,6 +43,10 @@ def read(path: Path) -> dict[str, np.ndarray]:
         ".npz": _numpy,
     }
     try:
+        with path.open("rb") as file:
+            start = file.read(64)
+        if remedy := next((REMEDIES[known] for known in REMEDIES if start.startswith(known)), None):
+            raise T2TError(f"{path}: {remedy}")
         return readers[path.suffix](path)
     except FileNotFoundError as error:
         raise T2TError(f"{path}: no such file") from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,25 +11,27 @@ import numpy as np
 
 from t2t_revival import registry
 from t2t_revival.addons.imports import tensors
-from t2t_revival.addons.imports.layers import Layers
+from t2t_revival.addons.imports.kinds import CONFIG
+from t2t_revival.addons.imports.layers import SHARED, SOFTMAX, SOURCE, TARGET, Layers
 from t2t_revival.addons.imports.model import (
     HPARAMS_SET,
     ImportResult,
-    VocabularyFile,
     check_unused,
     one_way_problem,
     reading,
+    vocabulary_files,
 )
-from t2t_revival.data.vocabulary.marian import EOS_PIECE, PAD_PIECE, in_order, pack
-from t2t_revival.data.vocabulary.text_encoder import MARIAN
+from t2t_revival.data.vocabulary.marian import EOS_PIECE, PAD_PIECE, in_order
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.model.embedding import sinusoids
 from t2t_revival.utils import checked_json
 
-CONFIG, GENERATION, TOKENIZER = "config.json", "generation_config.json", "tokenizer_config.json"
-TABLE, SPMS = "vocab.json", ("source.spm", "target.spm")
+GENERATION, TOKENIZER = "generation_config.json", "tokenizer_config.json"
+TABLE, TARGET_TABLE, SPMS = "vocab.json", "target_vocab.json", ("source.spm", "target.spm")
+ADDED = "added_tokens.json"
 WEIGHTS = ("model.safetensors", "pytorch_model.bin")
+INDEX = ".index.json"  # ends the name of the file that lists the shards of weights
 ARCHITECTURE = "MarianMTModel"
 AGAIN = "get the model again"
 ACTIVATIONS = {"swish": "swish", "silu": "swish", "relu": "relu", "gelu": "gelu"}
@@ -40,11 +42,10 @@ SUPPORTED = {  # values of config.json; one that it lacks is the first
     "normalize_before": (False,),
     "normalize_embedding": (False,),
     "add_final_layer_norm": (False,),
-    "tie_word_embeddings": (True,),
-    "share_encoder_decoder_embeddings": (True,),
+    "tie_word_embeddings": (True, False),
+    "share_encoder_decoder_embeddings": (True, False),
 }
 PREFIX = "model."  # of the names of most weights
-EMBEDDINGS = ("shared", "encoder.embed_tokens", "decoder.embed_tokens", "lm_head")
 POSITIONS = ("encoder.embed_positions.weight", "decoder.embed_positions.weight")
 SINUSOID, TIMING = "sinusoid", "timing"
 
@@ -54,11 +55,12 @@ class MarianMT:
     """Files of a model of transformers.
 
     Args:
-        folder: with config.json, the weights, source.spm, target.spm and vocab.json.
+        folder: with config.json, the weights, source.spm, target.spm and vocab.json; and target_vocab.json
+            if targets have a vocabulary of their own.
 
     Attributes:
         config: config.json.
-        table: Marian's id of each piece.
+        tables: Marian's id of each piece, of the one vocabulary or those of sources and targets.
         weights: arrays by name.
 
     Raises:
@@ -67,30 +69,24 @@ class MarianMT:
 
     folder: Path
     config: dict[str, Any]
-    table: dict[str, int]
+    tables: Sequence[dict[str, int]]
     weights: dict[str, np.ndarray]
 
     @classmethod
     def load(cls, folder: Path) -> MarianMT:
-        config, table = (checked_json.read(folder / name, AGAIN) for name in (CONFIG, TABLE))
+        config = checked_json.read(folder / CONFIG, AGAIN)
         _check(config, folder / CONFIG)
-        try:
-            size = len(in_order(table))
-        except (ValueError, TypeError) as error:
-            raise T2TError(f"{folder / TABLE}: not a table of pieces: {error}") from error
-        if size != config["vocab_size"] or table.get(PAD_PIECE) != config["pad_token_id"]:
-            raise T2TError(
-                f"{folder / TABLE}: {size} pieces, {PAD_PIECE} is {table.get(PAD_PIECE)}; {CONFIG} "
-                f"has vocab_size={config['vocab_size']}, pad_token_id={config['pad_token_id']}: the "
-                "vocabulary of another model"
-            )
-        if table[EOS_PIECE] != config["eos_token_id"]:
-            raise T2TError(f"{folder / CONFIG}: eos_token_id={config['eos_token_id']} is not {EOS_PIECE}")
-        found = [folder / name for name in WEIGHTS if (folder / name).exists()]
-        if not found:
-            raise T2TError(f"{folder}: there is neither {' nor '.join(WEIGHTS)}; get the folder again")
-        weights = {name.removeprefix(PREFIX): array for name, array in tensors.read(found[0]).items()}
-        return cls(folder, config, table, weights)
+        rows = config["vocab_size"]
+        tables = [_table(folder / TABLE, rows, config)]
+        separate = _tokenizer_settings(folder).get("separate_vocabs")
+        if separate or not _shares(config):
+            path = folder / (TARGET_TABLE if separate else TABLE)
+            tables.append(_table(path, config.get("decoder_vocab_size", rows), config))
+        arrays: dict[str, np.ndarray] = {}
+        for file in weight_files(folder):
+            arrays |= tensors.read(file)
+        weights = {name.removeprefix(PREFIX): array for name, array in arrays.items()}
+        return cls(folder, config, tables, weights)
 
     def hparams(self) -> HParams:
         """Returns the hyperparameters of the model, those of `marian_base` where it does not tell."""
@@ -108,6 +104,7 @@ class MarianMT:
             layer_prepostprocess_dropout=config.get("dropout", 0.1),
             attention_dropout=config.get("attention_dropout", 0.0),
             relu_dropout=config.get("activation_dropout", 0.0),
+            shared_embedding_and_softmax_weights=config.get("tie_word_embeddings", True),
         )
 
     @property
@@ -141,14 +138,16 @@ class MarianMT:
 
     def layers(self) -> Layers:
         """Returns the weights."""
-        hparams = self.hparams()
-        rows = [self.table.get(piece, self.config["pad_token_id"]) for piece in in_order(self.table)]
-        repeated = {*POSITIONS, *(f"{name}.weight" for name in EMBEDDINGS[1:])}
-        if "shared.weight" not in self.weights:  # one of the tables that are tied to it is there instead
-            repeated -= {"decoder.embed_tokens.weight"}
-        for name in repeated:
+        hparams, pad = self.hparams(), self.config["pad_token_id"]
+        rows = [[table.get(piece, pad) for piece in in_order(table)] for table in self.tables]
+        unused = {*POSITIONS}
+        if _shares(self.config):
+            unused |= {SOURCE, *([TARGET] if SHARED in self.weights else [])}
+        if hparams.shared_embedding_and_softmax_weights:
+            unused.add(SOFTMAX)
+        for name in unused:
             self.weights.pop(name, None)
-        return Layers(self.folder, self.weights, hparams, [rows], hparams.pos == SINUSOID)
+        return Layers(self.folder, self.weights, hparams, rows, hparams.pos == SINUSOID)
 
 
 def import_folder(folder: Path, output_dir: Path, problem: str | None = None) -> ImportResult:
@@ -168,18 +167,64 @@ def import_folder(folder: Path, output_dir: Path, problem: str | None = None) ->
         name = one_way_problem(problem or _problem(folder)).name
         files = [(folder / part).read_bytes() for part in SPMS]
         decode_hparams = model.decode_hparams()
-    vocabulary = VocabularyFile(f"vocab.{name}{MARIAN}", pack(model.table, *files))
-    return model.layers().save(name, [vocabulary], decode_hparams, output_dir)
+    vocabularies = vocabulary_files(name, model.tables, files)
+    return model.layers().save(name, vocabularies, decode_hparams, output_dir)
 
 
-def is_model(folder: Path) -> bool:
-    """Returns whether a folder has the files of a model of transformers."""
-    return (folder / CONFIG).is_file() and not (folder / "run.json").exists()
+def weight_files(folder: Path) -> list[Path]:
+    """Returns the file of the weights, or the shards that an index names, which may be missing.
+
+    Raises:
+        T2TError: there is neither; or the index is corrupt.
+    """
+    for name in WEIGHTS:
+        if (folder / name).exists():
+            return [folder / name]
+        if (index := folder / f"{name}{INDEX}").exists():
+            shards = checked_json.read(index, AGAIN).get("weight_map")
+            if not isinstance(shards, dict):
+                raise T2TError(f"{index}: corrupt, it has no weight_map; {AGAIN}")
+            return sorted({folder / Path(str(shard)).name for shard in shards.values()})
+    raise T2TError(
+        f"{folder}: there is neither {' nor '.join(WEIGHTS)}; get the folder again. Of tf_model.h5 or "
+        "flax_model.msgpack, transformers 4 makes one: from_pretrained with from_tf=True or from_flax=True"
+    )
+
+
+def _shares(config: Mapping[str, Any]) -> bool:
+    """Returns whether sources and targets have the same embeddings."""
+    return bool(config.get("share_encoder_decoder_embeddings", True))
+
+
+def _table(path: Path, rows: Any, config: Mapping[str, Any]) -> dict[str, int]:
+    """Returns the table of a vocabulary; `rows` are those of its embeddings, as config.json says."""
+    table = checked_json.read(path, AGAIN)
+    try:
+        size = len(in_order(table))
+    except (ValueError, TypeError) as error:
+        raise T2TError(f"{path}: not a table of pieces: {error}") from error
+    if size != rows or table.get(PAD_PIECE) != config["pad_token_id"]:
+        added = path.with_name(ADDED)
+        reason = "the vocabulary of another model, or tokens were added"
+        if added.exists():
+            reason = f"{ADDED} adds {', '.join(checked_json.read(added, AGAIN))}"
+        raise T2TError(
+            f"{path}: {size} pieces, {PAD_PIECE} is {table.get(PAD_PIECE)}; {CONFIG} has vocab_size={rows}, "
+            f"pad_token_id={config['pad_token_id']}: {reason}. In transformers, "
+            f"model.resize_token_embeddings({size}) and save_pretrained remove added tokens"
+        )
+    if table[EOS_PIECE] != config["eos_token_id"]:
+        raise T2TError(f"{path.parent / CONFIG}: eos_token_id={config['eos_token_id']} is not {EOS_PIECE}")
+    return table
+
+
+def _tokenizer_settings(folder: Path) -> dict[str, Any]:
+    path = folder / TOKENIZER
+    return checked_json.read(path, AGAIN) if path.exists() else {}
 
 
 def _problem(folder: Path) -> str:
-    path = folder / TOKENIZER
-    settings = checked_json.read(path, AGAIN) if path.exists() else {}
+    path, settings = folder / TOKENIZER, _tokenizer_settings(folder)
     name = f"translate_{settings.get('source_lang')}_{settings.get('target_lang')}"
     try:
         return registry.problem(name).name

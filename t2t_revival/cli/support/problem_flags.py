@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from t2t_revival import registry, t2t_names
+from t2t_revival.addons.imports.kinds import kind_of
 from t2t_revival.addons.imports.t2t_folder import has_t2t_hparams, import_command, t2t_checkpoint
 from t2t_revival.cli.support import tensorflow_setup
 from t2t_revival.cli.support.command import HELP_WIDTH
@@ -19,7 +20,7 @@ from t2t_revival.cli.support.messages import ProgressBar
 from t2t_revival.data.config import Metadata, unfinished_dir
 from t2t_revival.data.mixture import is_mixture
 from t2t_revival.data.workers import ShardRunner
-from t2t_revival.errors import T2TError
+from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.hparams.hparams import HParams, meanings
 from t2t_revival.model_folder import RUN_FILE
 from t2t_revival.problems.parse_wsj import MixedTreesConfig
@@ -90,13 +91,20 @@ class ProblemFlags(Flags):
         """Returns the path of a flag `name`.
 
         Raises:
-            T2TError: it is tensor2tensor's; the error has the command that imports its checkpoint.
+            T2TError: its model was made elsewhere; the error has the command that imports it.
         """
         checkpoint = t2t_checkpoint(path)
         if checkpoint is None and not (path / RUN_FILE).exists() and has_t2t_hparams(path):
             raise T2TError(
                 f"{path}: its hparams.json is tensor2tensor's, but there is no checkpoint model.ckpt-*.index "
                 "to import: give another folder"
+            )
+        kind = kind_of(path) if checkpoint is None else None
+        if kind:
+            importing = CommandLine("t2t-import-checkpoint", checkpoint=path, output_dir=f"{path}_imported")
+            raise T2TError(
+                f"{path} holds a model of {kind.name}. Import it: {importing}; then give "
+                f"--{name}={shlex.quote(f'{path}_imported')}"
             )
         if checkpoint is None:
             return path

@@ -1,0 +1,127 @@
+"""The kinds of models that were made elsewhere, told by the content of a file or folder."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import struct
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from t2t_revival.addons.imports.t2t_folder import FILE_SUFFIX, STATE, index_file
+from t2t_revival.errors import T2TError
+from t2t_revival.model_folder import RUN_FILE
+
+CONFIG = "config.json"  # of transformers
+MARIAN_CONFIG = "special:model.yml"  # the array of Marian's settings
+CONVERTED = (struct.pack("<Q", 1), b"TransformerSpec")  # near the beginning of .bin of Marian, CTranslate2
+
+
+class Kind(NamedTuple):
+    """A kind of models.
+
+    Attributes:
+        name: for messages.
+        content: what it is recognised by.
+        files: returns what is recognised, in a folder or as the file itself.
+    """
+
+    name: str
+    content: str
+    files: Callable[[Path], list[Path]]
+
+
+def _of_t2t(path: Path) -> list[Path]:
+    if not path.is_dir():
+        index = index_file(path.with_name(FILE_SUFFIX.sub("", path.name)))
+        return [index] if index.is_file() else []
+    state = path / STATE
+    return sorted(path.glob("model.ckpt-*.index")) or ([state] if state.is_file() else [])
+
+
+def _of_transformers(path: Path) -> list[Path]:
+    file = path / CONFIG if path.is_dir() else path
+    if file.name != CONFIG or not file.is_file():
+        return []
+    try:
+        values = json.loads(file.read_bytes())
+    except (ValueError, RecursionError):
+        return [file]  # whose reader says that it is corrupt
+    return [file] if not isinstance(values, dict) or "model_type" in values else []
+
+
+def marian_files(path: Path) -> list[Path]:
+    """Returns the models of Marian in a folder, or the file if it is one."""
+    files = sorted(path.glob("*.npz")) if path.is_dir() else [path]
+    return [file for file in files if f"{MARIAN_CONFIG}.npy" in _names(file)]
+
+
+def _names(path: Path) -> list[str]:
+    """Returns the names in a zip file; none if it is no such file."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return archive.namelist()
+    except (OSError, zipfile.BadZipFile):
+        return []
+
+
+def _of_engines(path: Path) -> list[Path]:
+    found = [path] if any(name.endswith("/metadata.json") for name in _names(path)) else []
+    for file in sorted(path.glob("**/*.bin")) if path.is_dir() else [path]:
+        if file.suffix == ".bin" and file.is_file():
+            with file.open("rb") as content:
+                start = content.read(32)
+            found += [file] if start.startswith(CONVERTED[0]) or CONVERTED[1] in start else []
+    return found
+
+
+T2T, TRANSFORMERS, MARIAN = KINDS = (
+    Kind("tensor2tensor", f"model.ckpt-*.index with {STATE}", _of_t2t),
+    Kind("transformers", f"{CONFIG} with a model_type", _of_transformers),
+    Kind("Marian", f".npz with {MARIAN_CONFIG}", marian_files),
+)
+
+
+def kind_of(path: Path) -> Kind | None:
+    """Returns the kind of the model in a folder, or of a file; `None` if there is none.
+
+    An output_dir of this project has none, nor has a file or folder that does not exist.
+
+    Raises:
+        T2TError: a folder has models of two kinds.
+    """
+    if (path / RUN_FILE).exists():
+        return None
+    found = {kind: files for kind in KINDS if (files := kind.files(path))}
+    if len(found) > 1:
+        models = [f"{files[-1].name} is of {kind.name}" for kind, files in found.items()]
+        example = next(iter(found.values()))[-1]
+        raise T2TError(
+            f"{path}: more than one model: {', '.join(models)}: give one of these files, as in "
+            f"--checkpoint={shlex.quote(str(example))}"
+        )
+    return next(iter(found), None)
+
+
+def kind_to_import(path: Path) -> Kind:
+    """Returns the kind of the model in a folder, or of a file.
+
+    Raises:
+        T2TError: as `kind_of`; or there is no model that can be imported.
+    """
+    if kind := kind_of(path):
+        return kind
+    if path.suffix == ".npz" and path.is_file():
+        return MARIAN  # whose reader names the fault
+    if not path.exists():
+        raise T2TError(f"{path}: no such file or folder, nor is there {index_file(path).name}")
+    if (path / RUN_FILE).exists():
+        raise T2TError(f"{path}: an output_dir already: give it to the other commands as it is")
+    if files := _of_engines(path):
+        raise T2TError(
+            f"{files[0]}: a model for Bergamot, CTranslate2 or Argos Translate, which is not imported: give "
+            "the model that it was made from"
+        )
+    raise T2TError(f"{path}: no model: it lacks {', '.join(kind.content for kind in KINDS)}")
