@@ -208,7 +208,7 @@ def test_a_path_that_is_not_utf8_is_refused_where_a_library_cannot_take_it(tmp_p
     folder.mkdir()
     for check in (check_for_tensorflow, lambda path, remedy: check_utf8(path, "TensorFlow", remedy)):
         check(tmp_path / "caf\u00e9", "rename it")
-        with pytest.raises(T2TError, match="TensorFlow takes no path that is not UTF-8: rename it$"):
+        with pytest.raises(T2TError, match=r"TensorFlow takes no path that is not UTF-8: rename it$"):
             check(folder / "export", "rename it")
     with atomic_write(folder / "file") as file:
         file.write(b"a")

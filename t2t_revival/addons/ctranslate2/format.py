@@ -163,7 +163,7 @@ def open_converted(
         on_note: called with a line for people on each conversion.
 
     Raises:
-        T2TError: a temporary folder cannot be written either, or the path is one that CTranslate2 cannot take.
+        T2TError: a temporary folder cannot be written either, or CTranslate2 cannot take the path.
     """
     folder = checkpoint.parent / FOLDER
     check_utf8(folder, "CTranslate2", "rename it, or use --engine=tensorflow")
