@@ -74,13 +74,13 @@ def test_one_text(address, capsys, text, answer):
 def test_a_typed_line_has_its_beams_below_each_other(address, monkeypatch, capsys):
     monkeypatch.setattr(sys, "stdin", io.StringIO("one\n"))
     assert run(*address, "--decode_hparams=beam_size=2,return_beams=True,write_beam_scores=True") == 0
-    assert capsys.readouterr().out == "ONE\t0.00\nONE\t-1.00\n"
+    assert capsys.readouterr().out == "ONE\t0.00\nONE!\t-1.00\n"
 
 
 def test_beams_of_a_model_that_was_exported_so(address, server, capsys):
     server.predict = lambda name, _, inputs: echo(name, "translate_with_options", {**inputs, "n": [2]})
     assert run(*address, "--inputs_once=a") == 0
-    assert capsys.readouterr().out == "A\tA\n"
+    assert capsys.readouterr().out == "A\tA!\n"
 
 
 def test_folders_without_a_model(tmp_path, capsys):

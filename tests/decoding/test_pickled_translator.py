@@ -9,12 +9,11 @@ from concurrent.futures import ProcessPoolExecutor
 import pytest
 import tensorflow as tf
 
-from t2t_revival import DecodeHParams, T2TError, Translator
+from t2t_revival import DecodeHParams, RunConfig, T2TError, Translator
 from t2t_revival.decoding.trained_models import load_translator, open_models
 from t2t_revival.serving.folder_model import FolderModel
 from t2t_revival.serving.served_translator import ServedTranslator
 from t2t_revival.training.engines import make_engine
-from t2t_revival.training.run_config import RunConfig
 from tests.contract.decoding import PIECES, folder_of
 from tests.support.exported import make_translator
 

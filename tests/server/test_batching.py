@@ -97,7 +97,7 @@ def test_options_are_those_of_the_line_and_answers_as_wide_as_alone(capitals):
         capitals.gate.set()
         return [(await task)["outputs"] for task in (first, narrow, wide, plain)]
 
-    assert run(ONE, scenario) == [[[b"A"]], [[b"B"]], [[b"C", b"?", b"?"]], [[b"D"]]]
+    assert run(ONE, scenario) == [[[b"A"]], [[b"B"]], [[b"C", b"?", b"??"]], [[b"D"]]]
     assert capitals.batches == [["a"], ["b", "c"], ["d"]]  # another signature is another batch
 
 
