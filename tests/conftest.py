@@ -4,6 +4,7 @@ import ctypes
 import gc
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -71,6 +72,14 @@ def record_skipped(report: pytest.TestReport | pytest.CollectReport) -> None:
         reason = report.longrepr[2].replace("\n", " ")
         with open(path, "a", encoding="utf-8") as file:  # also by workers, so that lines may occur twice
             file.write(f"{report.nodeid}\t{reason}\n")
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Prints each reason for which tests were skipped, once, with their number."""
+    reports = terminalreporter.stats.get("skipped", [])
+    reasons = Counter(report.longrepr[2].removeprefix("Skipped: ") for report in reports)
+    for reason, number in reasons.most_common():
+        terminalreporter.write_line(f"{number} skipped: {' '.join(reason.split())}")
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -62,18 +62,17 @@ class CheckpointNotFoundError(T2TError):
         super().__init__(f"no checkpoint {path}{remedy}")
 
 
-def save(path: Path, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any]) -> None:
+def save(path: Path, arrays: Mapping[str, np.ndarray], meta: Mapping[str, Any], way_out: str = "") -> None:
     """Writes a checkpoint atomically: under a temporary name, synced to the disk, then renamed.
+
+    `way_out` is what else the command can do where the disk is full, after "make room".
 
     Raises:
         T2TError: it cannot be written; an earlier file of that name stays as it was.
     """
     import numpy as np
 
-    remedy = (
-        "earlier checkpoints are untouched: make room, or give a lower --keep_checkpoint_max, and start the "
-        "same command again"
-    )
+    remedy = f"earlier checkpoints are untouched: make room{way_out}, and start the same command again"
     with writing(f"checkpoint {path}", remedy):
         path.parent.mkdir(parents=True, exist_ok=True)
         with atomic_write(path) as file, zipfile.ZipFile(file, "w") as archive:

@@ -82,7 +82,7 @@ class BleuFlags(Flags):
 def _bleu(flags: BleuFlags) -> None:
     language = flags.target_lang
     if language and not re.fullmatch("[a-z]{2,3}", primary_code(language)):
-        raise T2TError(did_you_mean(language, metrics.paper_style_languages(), "target language"))
+        raise T2TError(did_you_mean(language, metrics.MOSES_LANGUAGES, "target language"))
     (_score_folder if flags.translations_dir else _score_file)(flags, language)
 
 
@@ -118,7 +118,7 @@ def _print_by_spaces(translations: list[str], references: list[str], tags: list[
     )
     print(f"as T2T's t2t-bleu (its own tokeniser; not comparable to sacreBLEU): {', '.join(as_t2t)}")
     code = primary_code(language)
-    if code and code in metrics.paper_style_languages():
+    if code and code in metrics.MOSES_LANGUAGES:
         compounds = ", compounds split" if code == "de" else ""
         paper = metrics.paper_style_bleu(translations, references, code)
         print(f"paper-style BLEU (Moses tokens{compounds}; not comparable to sacreBLEU) = {paper}")

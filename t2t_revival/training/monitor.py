@@ -253,7 +253,7 @@ class Monitor:
 
     def _write(self, step: int, arrays: Mapping[str, np.ndarray], meta: dict[str, Any]) -> Path:
         path = self._config.output_dir / checkpoints.file_name(step)
-        checkpoints.save(path, arrays, meta)
+        checkpoints.save(path, arrays, meta, ", or give a lower --keep_checkpoint_max")
         checkpoints.prune(self._config.output_dir, self._config.keep_checkpoints)
         return path
 

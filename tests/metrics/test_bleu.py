@@ -8,7 +8,13 @@ from typing import Any
 import pytest
 
 from t2t_revival import T2TError
-from t2t_revival.metrics.bleu import chrf_score, paper_style_bleu, sacrebleu_score, t2t_bleu
+from t2t_revival.metrics.bleu import (
+    MOSES_LANGUAGES,
+    chrf_score,
+    paper_style_bleu,
+    sacrebleu_score,
+    t2t_bleu,
+)
 
 HYPOTHESES = [
     "Das Rich-Text-Format ist sehr alt.",
@@ -149,3 +155,9 @@ def test_lines_that_cannot_be_scored(score: Any) -> None:
         score(["ein Hund", "eine Katze"], ["ein Hund", None])
     with pytest.raises(T2TError, match=r"line 1: translations: \['ein Hund'\] is not a string"):
         score([["ein Hund"]], ["ein Hund"])
+
+
+def test_the_languages_of_the_papers_score_are_those_of_moses_tokeniser():
+    from sacremoses.corpus import NonbreakingPrefixes
+
+    assert set(NonbreakingPrefixes().available_langs.values()) == MOSES_LANGUAGES

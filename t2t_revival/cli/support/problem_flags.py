@@ -22,6 +22,7 @@ from t2t_revival.data.mixture import is_mixture
 from t2t_revival.data.workers import ShardRunner
 from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.hparams.hparams import HParams, meanings
+from t2t_revival.hparams.size import count_weights
 from t2t_revival.model_folder import RUN_FILE
 from t2t_revival.problems.parse_wsj import MixedTreesConfig
 from t2t_revival.problems.problem import Problem
@@ -37,6 +38,7 @@ STAGES = {  # of data generation
 OWN_FLAGS = tuple(field.name for field in dataclasses.fields(MixedTreesConfig))  # of a problem
 BASE = "base"  # the paper's model, with which all sets are compared
 COLUMN = 40  # where meanings begin
+USUAL_PIECES = 8000  # of a vocabulary for both sides
 NO_BREAK = "\N{NO-BREAK SPACE}"
 
 
@@ -222,6 +224,7 @@ def _describe_set(name: str, changed: HParams) -> str:
     lines = [
         f"{name}: {registry.list_hparams()[name]}",
         "* marks a value that differs from the one in brackets, which is that of the set named there.",
+        f"{count_weights(changed, USUAL_PIECES):,} weights with a vocabulary of {USUAL_PIECES:,} pieces.",
     ]
     for title, fields in meanings().items():
         lines += ["", title]

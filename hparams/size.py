@@ -1,0 +1,28 @@
+"""The number of weights of a model, from its hyperparameters alone."""
+
+from __future__ import annotations
+
+from t2t_revival.hparams.hparams import HParams
+
+
+def count_weights(hparams: HParams, vocab_size: int) -> int:
+    """Returns the number of weights of a model with one vocabulary, as in table 3's column "params"."""
+    hidden, keys, values = hparams.hidden_size, hparams.key_channels, hparams.value_channels
+    norm = hidden * (2 if hparams.norm_type == "layer" else 1)
+    attention = 2 * hidden * (keys + values) + (2 * keys + values + hidden) * hparams.projection_bias
+    relative = 0
+    if hparams.pos == "relative":
+        relative = (2 * hparams.max_relative_position + 1) * (keys + values) // hparams.num_heads
+    self_attention = attention + relative
+    recurrent = 2 * hidden * hidden + hidden if hparams.decoder_self_attention == "ssru" else 0
+    feed_forward = 2 * hidden * hparams.filter_size + hparams.filter_size + hidden
+    if hparams.ffn_activation.endswith("glu"):
+        feed_forward = 3 * hidden * hparams.filter_size
+    encoder = hparams.encoder_layers * (self_attention + feed_forward + 2 * norm)
+    decoder = hparams.decoder_layers * ((recurrent or self_attention) + attention + feed_forward + 3 * norm)
+    final_norms = 2 * norm * hparams.pre_norm
+    embeddings = vocab_size * hidden * (1 if hparams.shared_embedding_and_softmax_weights else 3)
+    positions = 2 * hparams.max_length * hidden if hparams.pos == "emb" else 0
+    others = hidden * hparams.use_target_space_embedding + vocab_size * hparams.softmax_bias
+    others += (hidden * hidden + 3 * vocab_size) * hparams.deterministic_attention
+    return encoder + decoder + final_norms + embeddings + positions + others
