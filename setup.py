@@ -27,7 +27,6 @@ COMMANDS = (
     "make_tf_configs",
     "parseval",
     "query_server",
-    "rerank",
     "reproduce",
     "server",
     "shortlist",

@@ -43,8 +43,8 @@ COMPOUND_HYPHEN = re.compile(r"(\S)-(\S)")
 LAST_PLANE = 0x20000  # no punctuation and no symbols have code points from here on
 SPLIT_COMPOUND = r"\1 ##AT##-##AT## \2"
 MOSES = (  # languages of sacremoses, which takes half a second to import
-    "as bn ca cs de el en es et fi fr ga gu hi hu is it kn lt lv ml mni mr nl or pa pl pt ro ru sk sl sv ta tdt "
-    "te yue zh"
+    "as bn ca cs de el en es et fi fr ga gu hi hu is it kn lt lv ml mni mr nl or pa pl pt ro ru sk sl sv ta "
+    "tdt te yue zh"
 )
 MOSES_LANGUAGES = frozenset(MOSES.split())
 NO_4_GRAMS = "no 4-grams: each translation has fewer than 4 tokens"

@@ -51,7 +51,6 @@ FLAGS = {
     ],
     "t2t-back-translate": ["--model_dir={out}", "--mono={lines}", "--corpus_dir={to}"],
     "t2t-distill": ["--teacher={out}", "--distilled_dir={to}", "--worker_id=0"],
-    "t2t-rerank": ["--scorers={out}", "--nbest={nbest}", "--source={lines}", "--weights=1,1,0"],
     "t2t-exporter": ["--output_dir={out}", "--export_dir={to}"],
 }
 
@@ -59,10 +58,9 @@ FLAGS = {
 @pytest.mark.slow
 @pytest.mark.parametrize("command", FLAGS)
 def test_commands(command, out, removed, lines, tmp_path, capsys):
-    (tmp_path / "nbest").write_text("der Hund\t-0.5\tder\t-0.7\ndie\t-0.5\n", encoding="utf-8")
     shutil.copytree(out, tmp_path / "copy")
     places = {"out": out, "lines": lines, "to": tmp_path / "to"}
-    places |= {name: tmp_path / name for name in ("nbest", "copy")}
+    places |= {name: tmp_path / name for name in ("copy",)}
     flags = [flag.format(**places) for flag in FLAGS[command]]
     status, said = run_command(command.split()[0], *flags), capsys.readouterr().err
     assert status == 0, said

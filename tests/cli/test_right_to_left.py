@@ -1,11 +1,10 @@
-"""A model that writes from right to left is trained, decodes exactly, and reranks another model's outputs."""
+"""A model that writes from right to left is trained, and decodes exactly."""
 
-import json
 from itertools import product
 
 import pytest
 
-from t2t_revival.cli import decoder, rerank
+from t2t_revival.cli import decoder
 from tests.cli import trainer_command
 
 pytestmark = pytest.mark.slow
@@ -15,8 +14,6 @@ HPARAMS = (
     "max_length=64,learning_rate_warmup_steps=100,learning_rate_constant=1.0,average_checkpoints=1,"
     "layer_prepostprocess_dropout=0.0"
 )
-N_BEST = "return_beams=True,write_beam_scores=True,beam_size=8"
-DEV = {"source": "dev.en", "reference": "dev.de"}
 ANIMALS = {"dog": "Hund", "cat": "Kater", "bear": "Bär"}
 VERBS = {"sees": "sieht", "hears": "hört"}
 PAIRS = [
@@ -67,15 +64,3 @@ def test_it_decodes_exactly(root, backwards, engine):
         pytest.importorskip("ctranslate2")
     found = decode(root, backwards, f"{engine}.de", f"--engine={engine}")
     assert found.read_text() == (root / "corpus" / "dev.de").read_text()
-
-
-def test_it_reranks_the_outputs_of_a_model_that_writes_from_left_to_right(root, backwards):
-    forwards = train(root, "forwards", 45)
-    nbest = decode(root, forwards, "dev.nbest", f"--decode_hparams={N_BEST}")
-    source, reference = (f"--{name}={root / 'corpus' / file}" for name, file in DEV.items())
-    weights = root / "rerank.json"
-    flags = f"--nbest={nbest}", source, reference, f"--scorers={backwards}", f"--weights_file={weights}"
-    assert rerank.main(["t2t-rerank", "--tune", *flags]) == 0
-    found = json.loads(weights.read_text())
-    assert found["bleu_after"] > found["bleu_before"] + 1
-    assert list(found["weights"].values())[1] > 0
