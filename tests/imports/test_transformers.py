@@ -270,6 +270,13 @@ def test_files_in_need_of_another_program_are_named(folder, tmp_path, content, m
         import_folder(folder, tmp_path / "out")
 
 
+@pytest.mark.parametrize("name", ["vocab.json", "source.spm", "target.spm", "model.safetensors"])
+def test_pointers_in_the_place_of_files_are_named(folder, tmp_path, name):
+    (folder / name).write_bytes(STARTS[0][0])
+    with pytest.raises(T2TError, match=f"{name}: {STARTS[0][1]}"):
+        import_folder(folder, tmp_path / "out")
+
+
 def test_added_tokens_are_named(tmp_path):
     theirs = write_marian_mt(tmp_path / "theirs", {"vocab_size": PIECES + 2})
     (theirs / "added_tokens.json").write_text('{"<term>": 120, "</term>": 121}')
