@@ -326,7 +326,7 @@ def test_two_vocabularies_of_shared_embeddings(folder, tmp_path):
     sources, targets = model.vocabularies
     names = {weight.path: np.array(weight) for weight in model.model.weights}
     own, theirs = (names[f"transformer/{side}_embedding/embeddings"] for side in ("source", "target"))
-    shared = reference_weights()["model.shared.weight"]
+    shared = reference_weights()["model.shared.weight"].reshape(-1, 2, 8).swapaxes(1, 2).reshape(-1, 16)
     piece = sources.pieces[7]
     np.testing.assert_array_equal(own[7], shared[table[piece]])
     np.testing.assert_array_equal(theirs[targets.pieces.index(piece)], shared[moved[piece]])
