@@ -270,6 +270,13 @@ def test_files_in_need_of_another_program_are_named(folder, tmp_path, content, m
         import_folder(folder, tmp_path / "out")
 
 
+@pytest.mark.parametrize("name", ["vocab.json", "source.spm", "target.spm", "model.safetensors"])
+def test_pointers_in_the_place_of_files_are_named(folder, tmp_path, name):
+    (folder / name).write_bytes(STARTS[0][0])
+    with pytest.raises(T2TError, match=f"{name}: {STARTS[0][1]}"):
+        import_folder(folder, tmp_path / "out")
+
+
 def test_added_tokens_are_named(tmp_path):
     theirs = write_marian_mt(tmp_path / "theirs", {"vocab_size": PIECES + 2})
     (theirs / "added_tokens.json").write_text('{"<term>": 120, "</term>": 121}')
@@ -319,7 +326,7 @@ def test_two_vocabularies_of_shared_embeddings(folder, tmp_path):
     sources, targets = model.vocabularies
     names = {weight.path: np.array(weight) for weight in model.model.weights}
     own, theirs = (names[f"transformer/{side}_embedding/embeddings"] for side in ("source", "target"))
-    shared = reference_weights()["model.shared.weight"]
+    shared = reference_weights()["model.shared.weight"].reshape(-1, 2, 8).swapaxes(1, 2).reshape(-1, 16)
     piece = sources.pieces[7]
     np.testing.assert_array_equal(own[7], shared[table[piece]])
     np.testing.assert_array_equal(theirs[targets.pieces.index(piece)], shared[moved[piece]])

@@ -43,10 +43,7 @@ def read(path: Path) -> dict[str, np.ndarray]:
         ".npz": _numpy,
     }
     try:
-        with path.open("rb") as file:
-            start = file.read(64)
-        if remedy := next((REMEDIES[known] for known in REMEDIES if start.startswith(known)), None):
-            raise T2TError(f"{path}: {remedy}")
+        check_start(path)
         return readers[path.suffix](path)
     except FileNotFoundError as error:
         raise T2TError(f"{path}: no such file") from error
@@ -55,6 +52,19 @@ def read(path: Path) -> dict[str, np.ndarray]:
     except Exception as error:  # a damaged pickle may raise any
         reason = str(error) or type(error).__name__
         raise T2TError(f"{path}: corrupt, or not a file of tensors: {reason}; get it again") from error
+
+
+def check_start(path: Path) -> None:
+    """Checks the beginning of a file.
+
+    Raises:
+        T2TError: it is one of REMEDIES.
+        OSError: the file cannot be read.
+    """
+    with path.open("rb") as file:
+        start = file.read(64)
+    if remedy := next((REMEDIES[known] for known in REMEDIES if start.startswith(known)), None):
+        raise T2TError(f"{path}: {remedy}")
 
 
 def _numpy(path: Path) -> dict[str, np.ndarray]:

@@ -76,6 +76,8 @@ class MarianMT:
     def load(cls, folder: Path) -> MarianMT:
         config = checked_json.read(folder / CONFIG, AGAIN)
         _check(config, folder / CONFIG)
+        for name in (TABLE, *SPMS):
+            tensors.check_start(folder / name)
         rows = config["vocab_size"]
         tables = [_table(folder / TABLE, rows, config)]
         separate = _tokenizer_settings(folder).get("separate_vocabs")

@@ -103,9 +103,9 @@ class ProblemFlags(Flags):
             )
         kind = kind_of(path) if checkpoint is None else None
         if kind:
-            importing = CommandLine("t2t-import-checkpoint", checkpoint=path, output_dir=f"{path}_imported")
+            command = CommandLine("t2t-import-checkpoint", checkpoint=path, output_dir=f"{path}_imported")
             raise T2TError(
-                f"{path} holds a model of {kind.name}. Import it: {importing}; then give "
+                f"{path} holds a model of {kind.name}. Import it: {command}; then give "
                 f"--{name}={shlex.quote(f'{path}_imported')}"
             )
         if checkpoint is None:
