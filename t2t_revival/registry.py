@@ -73,7 +73,8 @@ def problem(name: str, **settings: Any) -> Problem:
         known = list_problems()
         if (mirrored := _mirrored(name)) in known:
             raise T2TError(f"unknown problem {name!r}; did you mean {mirrored}?")
-        raise T2TError(t2t_names.explain_problem(name) or unknown(name, known, "problem"))
+        meant = translate_pair.explain(name) or unknown(name, known, "problem")
+        raise T2TError(t2t_names.explain_problem(name) or meant)
     made = translate_pair.TranslatePair(pair.groups(), **settings) if pair else PROBLEMS[base](**settings)
     return made if base == name else made.reversed()
 

@@ -217,7 +217,14 @@ class FolderSource(Source):
         return source_side, target_side
 
     def _file(self, split: str, language: str) -> Path:
-        return plain_or_packed(self._folder / f"{split}.{language}")
+        """Returns the file of a side, whose name may have pt-BR for the language pt_BR."""
+        file = plain_or_packed(self._folder / f"{split}.{language}")
+        other = plain_or_packed(self._folder / f"{split}.{language.replace('_', '-')}")
+        if other == file or not other.exists():
+            return file
+        if file.exists() and file.read_bytes() != other.read_bytes():
+            raise T2TError(f"{file} and {other.name} differ: remove one of them")
+        return other
 
     def _index(self, file: Path) -> IndexedFile:
         if not file.is_file():

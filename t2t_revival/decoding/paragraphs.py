@@ -111,7 +111,7 @@ def split_inputs(
     texts: Sequence[str], vocabulary: TextEncoder, problem: Problem | None, max_length: int
 ) -> list[Paragraph]:
     """Cuts a model's inputs, tags included, into sentences of at most `max_length` tokens, EOS included."""
-    language = (problem.source_lang if problem else "") or "en"
+    language = (problem.source_lang if problem else "").partition("_")[0] or "en"
 
     def fits(text: str) -> bool:
         return len(vocabulary.encode_batch([text])[0]) < max_length

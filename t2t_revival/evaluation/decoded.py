@@ -12,7 +12,7 @@ from t2t_revival.decoding.part_file import part_file
 from t2t_revival.decoding.resumable import translate_lines
 from t2t_revival.decoding.shards import Shard
 from t2t_revival.errors import CommandLine, T2TError
-from t2t_revival.metrics.bleu import DEFAULT, MOSES_LANGUAGES, CorpusScore, name_of_code
+from t2t_revival.metrics.bleu import DEFAULT, MOSES_LANGUAGES, CorpusScore, name_of_code, primary_code
 from t2t_revival.metrics.metric import METRICS, Metric, title_of
 from t2t_revival.utils.files import buffered_write
 
@@ -51,7 +51,7 @@ def scoring_command(problem: Problem, outputs: Path, references: str = "REFERENC
     if not (main and main.program):
         return ""
     files = dict(zip(main.flags, (outputs, references), strict=True))
-    known = language in MOSES_LANGUAGES or name_of_code(language)
+    known = primary_code(language) in MOSES_LANGUAGES or name_of_code(language)
     return str(CommandLine(main.program, **files, target_lang=language if known else None))
 
 
