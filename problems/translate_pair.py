@@ -16,7 +16,8 @@ ALIKE = re.compile(r"translate_[A-Za-z]{2,3}[_-]?[A-Za-z]{2,3}([_-]?\w{2,4})*") 
 
 def explain(name: str) -> str:
     """Explains the name of a problem of languages with regions or scripts; "" for other names."""
-    if not ALIKE.fullmatch(name) or not (re.search("[A-Z-]", name) or name.count("_") > 2):
+    base = name.removesuffix(REVERSED)
+    if not ALIKE.fullmatch(base) or not (re.search("[A-Z-]", base) or base.count("_") > 2):
         return ""
     return (
         f"unknown problem {name!r}: a problem of two languages is named after their codes, such as "

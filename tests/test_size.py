@@ -20,13 +20,13 @@ from tests.test_import_direction import upward_imports
 
 LONGEST = "lines of the longest file"
 LIMITS = {
-    "lines of the package": 45_390,
-    "lines of the core": 32_805,  # all but addons/ and reproduction/
-    "lines of code": 25_614,  # no docstring, blank, comment, import
-    "lines of tests": 39_456,
+    "lines of the package": 45_732,
+    "lines of the core": 33_248,  # all but addons/ and reproduction/
+    "lines of code": 25_862,  # no docstring, blank, comment, import
+    "lines of tests": 40_713,
     LONGEST: 500,
-    "files": 288,
-    "private functions called once": 464,
+    "files": 291,
+    "private functions called once": 460,
     "parameters called values": 0,
     "circles of imports": 0,  # imports in functions and for type checkers count too
     "modules in the largest circle": 0,

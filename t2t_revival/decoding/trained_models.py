@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, cast
 
@@ -10,8 +12,8 @@ from t2t_revival.checkpoints.directory import Checkpoint, OnDamaged
 from t2t_revival.checkpoints.selection import NAMES, select_checkpoint
 from t2t_revival.decoding import capabilities
 from t2t_revival.decoding.engine import EngineConfig
+from t2t_revival.decoding.notes import OnNote, ignore_note
 from t2t_revival.decoding.options import FLOAT32, INT8, PROBABILITIES, TENSORFLOW, DecodeHParams
-from t2t_revival.decoding.resumable import OnNote, ignore_note
 from t2t_revival.errors import T2TError
 from t2t_revival.model_folder import ModelFolder
 
@@ -32,6 +34,11 @@ class TrainedModel(NamedTuple):
         """The file and the weights of the checkpoint, for people and to compare."""
         average = "average " if self.checkpoint.averaged else ""
         return f"{average}{self.checkpoint.name}"
+
+    def absolute(self) -> TrainedModel:
+        """Returns the same with absolute paths."""
+        file = self.checkpoint.path.absolute()
+        return TrainedModel(ModelFolder(self.folder.path.absolute()), replace(self.checkpoint, path=file))
 
     @classmethod
     def select(
@@ -77,7 +84,7 @@ def open_models(
 
 def load_translator(
     models: Sequence[TrainedModel],
-    options: DecodeHParams | str = "",
+    decode_hparams: DecodeHParams | str = "",
     num_parallel_batches: int = 1,
     precision: str = FLOAT32,
     engine: str = TENSORFLOW,
@@ -98,14 +105,15 @@ def load_translator(
 
     single = len(models) == 1
     if not single:
-        parsed = options if isinstance(options, DecodeHParams) else DecodeHParams.parse(options)
+        given = decode_hparams
+        parsed = given if isinstance(given, DecodeHParams) else DecodeHParams.parse(given)
         capabilities.check(parsed.asked(), capabilities.ENSEMBLE)
     int8_of_all = not single and precision == INT8  # not of each model
     loaded = [
         Translator.load(
             one.folder,
             str(one.checkpoint.path),
-            options,
+            decode_hparams,
             num_parallel_batches,
             FLOAT32 if int8_of_all else precision,
             constant_weights=constant_weights and single,
@@ -131,5 +139,13 @@ def load_translator(
         translator.engine += f", mean of {mean}"
     translator.checkpoint = first.checkpoint
     translator.more_checkpoints = tuple(one.checkpoint for one in models[1:])
-    translator.folders, translator.mean = tuple(one.folder.path for one in models), mean
+    translator.reload = partial(
+        load_translator,
+        [one.absolute() for one in models],
+        num_parallel_batches=num_parallel_batches,
+        precision=precision,
+        engine=engine,
+        mean=mean,
+        constant_weights=constant_weights,
+    )
     return translator

@@ -27,7 +27,7 @@ from t2t_revival.decoding.engines import Model
 from t2t_revival.decoding.loading import load
 from t2t_revival.decoding.local_search import LocalModel, LocalSearch
 from t2t_revival.decoding.notes import NO_HEADS, OF_ENSEMBLE, OnNote, ignore_note
-from t2t_revival.decoding.options import INT8, PROBABILITIES, TENSORFLOW, DecodeHParams
+from t2t_revival.decoding.options import INT8, TENSORFLOW, DecodeHParams
 from t2t_revival.decoding.outputs import Score
 from t2t_revival.decoding.pipeline import LineTranslator, Request, warn_of_truncation
 from t2t_revival.decoding.preprocessor import (
@@ -37,7 +37,6 @@ from t2t_revival.decoding.preprocessor import (
     pad,
     plain,
 )
-from t2t_revival.decoding.trained_models import TrainedModel, load_translator
 from t2t_revival.errors import LineError, T2TError
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.utils.files import path_of
@@ -71,7 +70,7 @@ class Translator(LineTranslator):
         vocabularies: of source and target.
         checkpoint, more_checkpoints: those of the weights; the latter of an ensemble's other models.
         trained_form: Unicode's form of the training data; "" if it has several.
-        folders, mean: where these were loaded from, and the mean of an ensemble.
+        reload: loads the same checkpoints, with decode_hparams and alignment_heads; `None` if there are none.
         find_heads: returns the heads that align terms, where `alignment_heads` are not given.
         engine: the engine and the precision in which it computes, for people.
 
@@ -103,8 +102,7 @@ class Translator(LineTranslator):
         self.num_parallel_batches = config.parallel
         self.checkpoint: Checkpoint | None = None
         self.more_checkpoints: tuple[Checkpoint, ...] = ()
-        self.folders: tuple[Path, ...] = ()
-        self.mean, self._config = PROBABILITIES, config
+        self.reload: Callable[..., Translator] | None = None
         self.translations: Shortlist | None = None
         self.find_heads: Callable[[], AlignmentHeads | None] = lambda: None
         self.trained_form = NFC
@@ -190,25 +188,28 @@ class Translator(LineTranslator):
             alignment_heads=loaded.heads,
         )
         translator.checkpoint, translator.translations = loaded.checkpoint, loaded.translations
-        translator.folders = (folder.path,)
+        translator.reload = partial(
+            cls.load,
+            folder.path.absolute(),
+            num_parallel_batches=num_parallel_batches,
+            precision=precision,
+            constant_weights=constant_weights,
+            engine=engine,
+        )
         translator.find_heads = partial(AlignmentHeads.find, folder.path, folder.hparams)
         translator.trained_form = folder.run.unicode_form
         return translator
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickles what the copy is loaded by: the checkpoints, and how to decode."""
-        if not (self.folders and self.checkpoint):
+        """Pickles what a copy is loaded by: the files of the checkpoints, and how to decode."""
+        if self.reload is None:
             raise T2TError(
                 "a Translator not loaded from a folder cannot be pickled: make it where it is used"
             )
-        models = [
-            TrainedModel(ModelFolder(folder.absolute()), replace(one, path=one.path.absolute()))
-            for folder, one in zip(self.folders, (self.checkpoint, *self.more_checkpoints), strict=True)
-        ]
-        config = self._config
-        settings = self.options, config.parallel, config.precision, config.name, ignore_note, self.mean
-        loaded_by = (models, *settings, config.constant_weights, self.detailer.heads)
-        return load_translator, loaded_by, {"problem": self.problem}
+        reload = self.reload
+        if self.checkpoint and not self.more_checkpoints:  # which `load_checkpoint` may have changed
+            reload = partial(reload, checkpoint=str(self.checkpoint.path.absolute()))
+        return _loaded_again, (reload, self.options, self.detailer.heads, self.problem)
 
     def __copy__(self) -> Translator:
         """Returns a translator of the same model, which may get other options."""
@@ -433,3 +434,14 @@ class Translator(LineTranslator):
             return None
         self.term_heads.check(self.model.hparams)
         return Detailer(self._engine.annotate, self.vocabularies, self.term_heads)
+
+
+def _loaded_again(
+    reload: Callable[..., Translator],
+    options: DecodeHParams,
+    heads: AlignmentHeads | None,
+    problem: Problem | None,
+) -> Translator:
+    translator = reload(decode_hparams=options, alignment_heads=heads)
+    translator.problem = problem
+    return translator

@@ -15,7 +15,8 @@ OF_GRPC = ("grpc_proxy", "https_proxy", "http_proxy")  # variables, of which gRP
 def is_local(host: str) -> bool:
     """Returns whether a host is this machine, which no proxy reaches."""
     try:
-        return ip_address(host).is_loopback
+        address = ip_address(host)
+        return address.is_loopback or address.is_unspecified
     except ValueError:
         return host == "localhost" or host.endswith(".localhost")
 

@@ -46,13 +46,13 @@ def load(path: Path, hint: str) -> dict[str, Any]:
 
 
 def check_fields(
-    path: Path, values: Mapping[str, Any], names: Iterable[str], later: Set[str], hint: str
+    path: Path, found: Mapping[str, Any], names: Iterable[str], later: Set[str], hint: str
 ) -> None:
     """Checks that an object has the fields that this version reads. Errors end with the hint.
 
     Args:
         path: the file, for errors.
-        values: the object.
+        found: the object.
         names: of all fields.
         later: fields that have come into the format since, which may be missing.
         hint: for errors.
@@ -61,11 +61,11 @@ def check_fields(
         T2TError: another version has written the file, or it is corrupt.
     """
     names = set(names)
-    missing, unknown = names - later - values.keys(), values.keys() - names
+    missing, unknown = names - later - found.keys(), found.keys() - names
     if len(missing) > len(names) / 2:
         raise T2TError(f"{path}: corrupt, it has no {min(missing)}; {hint}")
-    if values.get(FORMAT, NEWEST) != NEWEST or missing or unknown:
-        differs = f"format {values.get(FORMAT, NEWEST)}, and this one reads {NEWEST}"
+    if found.get(FORMAT, NEWEST) != NEWEST or missing or unknown:
+        differs = f"format {found.get(FORMAT, NEWEST)}, and this one reads {NEWEST}"
         if missing or unknown:
             differs = f"it {'lacks' if missing else 'has the field'} {min(missing or unknown)!r}"
         raise T2TError(f"{path}: written by another version of t2t_revival ({differs}); {hint}")

@@ -20,7 +20,7 @@ def sources(tmp_path_factory):
 
 
 def recorded(found, stored):
-    """What was found of the fields that are stored: metadata may have more since."""
+    """Returns what was found of the fields that are stored: metadata may have more since."""
     if not (isinstance(found, dict) and isinstance(stored, dict)):
         return found
     return {name: recorded(value, stored[name]) for name, value in found.items() if name in stored}

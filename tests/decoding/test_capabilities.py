@@ -38,7 +38,7 @@ SETTINGS: dict[str, Any] = {  # each with a value that is not its default
     **{"tag": "<2de>", "no_repeat_ngram_size": 3, "repetition_penalty": 1.5, "min_length_ratio": 0.5},
     **{"max_length_ratio": 2.0, "coverage_penalty": 0.2, "mbr": "chrf", "candidates": 8},
     **{"split_sentences": True, "markup": "html", "alignments": "pharaoh", "token_scores": True},
-    **{"alternatives": 2, "shortlist": "on", "normalize": 1.0},
+    **{"alternatives": 2, "shortlist": "on", "normalize": 1.0, "unicode_form": "nfc"},
 }
 PLACES = [place for place in vars(capabilities).values() if isinstance(place, Place)]
 METHODS = {  # of engines, by what they are for

@@ -39,6 +39,9 @@ class Found(LineTranslator):
     def origin(self, has_terms=False):
         return {}
 
+    def form_for(self, lines):
+        return ""
+
     def align(self, pairs):
         raise AssertionError
 

@@ -63,7 +63,7 @@ def converted(folder):
 
 def test_models_of_other_engines_are_refused(tmp_path):
     for path in converted(tmp_path):
-        with pytest.raises(T2TError, match="which is not imported: give the model that it was made from"):
+        with pytest.raises(T2TError, match="no model: it lacks"):
             kind_to_import(path)
 
 

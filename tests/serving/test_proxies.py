@@ -26,6 +26,7 @@ def environment(monkeypatch):
         ("127.0.0.1", True),
         ("127.9.9.9", True),
         ("::1", True),
+        ("0.0.0.0", True),
         ("10.0.0.1", False),
         ("localhost.example", False),
         ("example", False),

@@ -41,6 +41,9 @@ class FakeTranslator:
     def encode(self, line: str) -> list[int]:
         return [*self.vocabulary.encode(line), EOS]
 
+    def other_form(self, lines: list[str]) -> str:
+        return ""
+
     def origin(self, has_terms: bool) -> dict[str, Any]:
         return {"checkpoint": self.checkpoint.name}
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shlex
-import struct
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +15,6 @@ from t2t_revival.model_folder import RUN_FILE
 
 CONFIG = "config.json"  # of transformers
 MARIAN_CONFIG = "special:model.yml"  # the array of Marian's settings
-CONVERTED = (struct.pack("<Q", 1), b"TransformerSpec")  # near the beginning of .bin of Marian, CTranslate2
 
 
 class Kind(NamedTuple):
@@ -54,27 +52,15 @@ def _of_transformers(path: Path) -> list[Path]:
 
 def marian_files(path: Path) -> list[Path]:
     """Returns the models of Marian in a folder, or the file if it is one."""
-    files = sorted(path.glob("*.npz")) if path.is_dir() else [path]
-    return [file for file in files if f"{MARIAN_CONFIG}.npy" in _names(file)]
+    return [file for file in (sorted(path.glob("*.npz")) if path.is_dir() else [path]) if _is_marian(file)]
 
 
-def _names(path: Path) -> list[str]:
-    """Returns the names in a zip file; none if it is no such file."""
+def _is_marian(path: Path) -> bool:
     try:
         with zipfile.ZipFile(path) as archive:
-            return archive.namelist()
+            return f"{MARIAN_CONFIG}.npy" in archive.namelist()
     except (OSError, zipfile.BadZipFile):
-        return []
-
-
-def _of_engines(path: Path) -> list[Path]:
-    found = [path] if any(name.endswith("/metadata.json") for name in _names(path)) else []
-    for file in sorted(path.glob("**/*.bin")) if path.is_dir() else [path]:
-        if file.suffix == ".bin" and file.is_file():
-            with file.open("rb") as content:
-                start = content.read(32)
-            found += [file] if start.startswith(CONVERTED[0]) or CONVERTED[1] in start else []
-    return found
+        return False
 
 
 T2T, TRANSFORMERS, MARIAN = KINDS = (
@@ -119,9 +105,4 @@ def kind_to_import(path: Path) -> Kind:
         raise T2TError(f"{path}: no such file or folder, nor is there {index_file(path).name}")
     if (path / RUN_FILE).exists():
         raise T2TError(f"{path}: an output_dir already: give it to the other commands as it is")
-    if files := _of_engines(path):
-        raise T2TError(
-            f"{files[0]}: a model for Bergamot, CTranslate2 or Argos Translate, which is not imported: give "
-            "the model that it was made from"
-        )
     raise T2TError(f"{path}: no model: it lacks {', '.join(kind.content for kind in KINDS)}")

@@ -1,4 +1,4 @@
-"""What is wrong with a request, in the words of JSON and of the interface."""
+"""The fault of a request, in the words of JSON and of the interface."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Any
 LONGEST = 60  # characters of a value that a message repeats
 KINDS = {  # of JSON values, by pydantic's types of errors
     "string_type": "a string",
-    "string_sub_type": "a string",
-    "list_type": "a list",
+    "list_type": "an array",
     "int_type": "an integer",
     "int_parsing": "an integer",
     "int_from_float": "an integer",
@@ -23,12 +22,14 @@ KINDS = {  # of JSON values, by pydantic's types of errors
     "model_type": "an object",
     "model_attributes_type": "an object",
 }
-RULES = {  # formatted with the error's context
-    "greater_than_equal": "must be at least {ge}",
-    "less_than_equal": "must be at most {le}",
-    "string_too_short": "must not be empty",
-    "string_pattern_mismatch": "must have no spaces",
-    "literal_error": "must be {expected}",
+RULES = {  # of values, with the error's context
+    "missing": "is missing",
+    "greater_than_equal": "{value} must be at least {ge}",
+    "less_than_equal": "{value} must be at most {le}",
+    "string_too_short": "{value} must not be empty",
+    "string_pattern_mismatch": "{value} must have no spaces",
+    "literal_error": "{value} must be {expected}",
+    "value_error": "{error}",
 }
 
 
@@ -36,21 +37,20 @@ def fault_of(errors: Sequence[Mapping[str, Any]], body: Any) -> str:
     """Describes the first fault of a request, such as `text[1]: null is not a string`.
 
     Args:
-        errors: of pydantic, of the body and of parts of the path.
+        errors: of pydantic; several of a value that may have several types.
         body: of the request, as JSON has it.
     """
-    places = [_place(error, body) for error in errors]
-    most = max(len(place) for place in places if place[:1] == places[0][:1])  # the inner one of several types
-    found = [
-        error
-        for error, place in zip(errors, places, strict=True)
-        if place[:1] == places[0][:1] and len(place) == most
-    ]
-    first, place = found[0], places[errors.index(found[0])]
-    where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).removeprefix(".")
-    kinds = [KINDS[error["type"]] for error in found if error["type"] in KINDS]
-    fault = f"{_shown(first['input'])} is not {' or '.join(dict.fromkeys(kinds))}" if kinds else _said(first)
-    return f"{where}: {fault}" if where else fault
+    placed = [(_place(error, body), error) for error in errors]
+    place = max((each for each, _ in placed if each[:1] == placed[0][0][:1]), key=len)
+    found = [error for each, error in placed if each == place]
+    kinds = dict.fromkeys(KINDS[error["type"]] for error in found if error["type"] in KINDS)
+    value = json.dumps(found[0]["input"], ensure_ascii=False, default=str)
+    value = value if len(value) <= LONGEST else f"{value[:LONGEST]}..."
+    rule = RULES.get(found[0]["type"], "{msg}")
+    said = rule.format(value=value, msg=found[0]["msg"], **found[0].get("ctx", {}))
+    fault = f"{value} is not {' or '.join(kinds)}" if kinds else said
+    where = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place)
+    return f"{where.removeprefix('.')}: {fault}" if where else fault
 
 
 def _place(error: Mapping[str, Any], body: Any) -> list[str | int]:
@@ -58,29 +58,10 @@ def _place(error: Mapping[str, Any], body: Any) -> list[str | int]:
     source, *parts = error["loc"]
     if source != "body":
         return parts
-    place: list[str | int] = []
-    value = body
+    place, value = list[str | int](), body
     for part in parts:
-        if isinstance(value, dict | list) and part in (
-            value if isinstance(value, dict) else range(len(value))
-        ):
+        known = value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
+        if part in known:
             value = value[part]
             place.append(part)
-    if error["type"] == "missing":
-        place.append(parts[-1])
-    return place
-
-
-def _said(error: Mapping[str, Any]) -> str:
-    """Describes a fault that is not one of the type."""
-    kind, context = error["type"], error.get("ctx", {})
-    if kind == "missing":
-        return "is missing"
-    if kind in RULES:
-        return f"{_shown(error['input'])} {RULES[kind].format(**context)}"
-    return str(context.get("error") or context.get("fault") or error["msg"])
-
-
-def _shown(value: Any) -> str:
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}..."
+    return [*place, *(parts[-1:] if error["type"] == "missing" else [])]
