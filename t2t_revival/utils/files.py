@@ -23,7 +23,7 @@ GZIP = b"\x1f\x8b"  # begins what gzip has packed, and no UTF-8 text
 URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*://")
 PATTERN = re.compile(r"\[.*\]|\\", re.DOTALL)  # of TensorFlow's GetMatchingPaths; * and ? match themselves
 DESCRIPTORS = re.compile("/proc/[0-9]+/(task/[0-9]+/)?fd")  # the folder of a process's open files
-NO_HOME = "this user has no home folder, of which ~ and default folders are: set HOME"
+NO_HOME = "this user has no home folder, which ~ and default folders need: set HOME"
 REMOVALS = 100  # of a folder by other processes, after which it is a fault
 NO_LOCKS = (errno.EBADF, errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
 

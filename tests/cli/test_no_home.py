@@ -7,7 +7,7 @@ import pytest
 
 from t2t_revival import T2TError, Translator
 
-NO_HOME = "error: this user has no home folder, of which ~ and default folders are: set HOME"
+NO_HOME = "error: this user has no home folder, which ~ and default folders need: set HOME"
 RUN = "--problem=translate_ende --hparams_set=tiny"
 
 
