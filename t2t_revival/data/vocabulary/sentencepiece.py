@@ -223,7 +223,8 @@ def _training_error(message: str, vocab_size: int) -> T2TError:
         return VocabularyTooLargeError(vocab_size, int(max_size[1]))
     if min_size := re.search(r"smaller than required_chars\. \d+ vs (\d+)", message):
         return T2TError(
-            f"--vocab_size={vocab_size}: too small, the text's bytes and characters need {min_size[1]} pieces"
+            f"--vocab_size={vocab_size}: too small, bytes and the text's Unicode characters need "
+            f"{min_size[1]} pieces"
         )
     if "sentences_.empty()" in message:
         return T2TError("no text to train a vocabulary on: every line is empty")
