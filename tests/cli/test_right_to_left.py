@@ -55,7 +55,7 @@ def decode(root, model, output, *more):
 @pytest.fixture(scope="module")
 def backwards(root):
     """A model that writes from right to left."""
-    return train(root, "backwards", 400, ",reverse_target=True")
+    return train(root, "backwards", 700, ",reverse_target=True")
 
 
 @pytest.mark.parametrize("engine", ["tensorflow", "ctranslate2"])
