@@ -2,27 +2,25 @@
 
 import re
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 from t2t_revival.problems.problem import Problem
 from t2t_revival.registration import REVERSED
 
-CODE = (
-    r"[a-z]{2,3}(?:_(?:[A-Z][a-z]{3}|[A-Z]{2}|\d{3}))*"  # of a language, its script and its region (RFC 5646)
-)
+CODE = r"[a-z]{2,3}(?:_[A-Z][a-z]{3})?(?:_(?:[A-Z]{2}|\d{3}))?"  # of a language, its script and its region
 NAME = re.compile(rf"translate_({CODE})_({CODE})")
-ALIKE = re.compile(r"translate_[A-Za-z]{2,3}[_-]?[A-Za-z]{2,3}([_-]?\w{2,4})*")  # but for marks and case
 
 
-def explain(name: str) -> str:
-    """Explains the name of a problem of languages with regions or scripts; "" for other names."""
+def near_name(name: str) -> str:
+    """Returns the name of two languages that differs from a name in case and separators alone; "" if none."""
     base = name.removesuffix(REVERSED)
-    if not ALIKE.fullmatch(base) or not (re.search("[A-Z-]", base) or base.count("_") > 2):
-        return ""
-    return (
-        f"unknown problem {name!r}: a problem of two languages is named after their codes, such as "
-        "translate_en_pt, translate_en_pt_BR or translate_zh_Hans_en"
-    )
+    words = re.sub("(?<=[a-z])(?=[A-Z])", "_", base.replace("-", "_")).removeprefix("translate_").split("_")
+    ways = [(word.lower(), word.upper() if len(word) < 4 else word.title()) for word in words[:6]]
+    found = filter(NAME.fullmatch, ("_".join(["translate", *way]) for way in product(*ways)))
+    letters = re.sub("[_-]", "", base)
+    nearest = min(found, key=lambda each: sum(map(str.__ne__, each.replace("_", ""), letters)), default="")
+    return nearest and nearest + name[len(base) :]
 
 
 class TranslatePair(Problem):

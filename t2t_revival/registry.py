@@ -73,7 +73,10 @@ def problem(name: str, **settings: Any) -> Problem:
         known = list_problems()
         if (mirrored := _mirrored(name)) in known:
             raise T2TError(f"unknown problem {name!r}; did you mean {mirrored}?")
-        meant = translate_pair.explain(name) or unknown(name, known, "problem")
+        meant = unknown(name, known, "problem")
+        if near := translate_pair.near_name(name):
+            codes = "its languages are codes such as pt, pt_BR or zh_Hans"
+            meant = f"unknown problem {name!r}; did you mean {near}? ({codes})"
         raise T2TError(t2t_names.explain_problem(name) or meant)
     made = translate_pair.TranslatePair(pair.groups(), **settings) if pair else PROBLEMS[base](**settings)
     return made if base == name else made.reversed()

@@ -54,7 +54,7 @@ def write_argos(translator: Translator, folder: Path, quantize: str, about: str)
         raise T2TError(
             "Argos Translate's format has the model's languages: give --t2t_usr_dir of its problem"
         )
-    source, target = problem.source_lang, problem.target_lang
+    source, target = (side.partition("_")[0] for side in (problem.source_lang, problem.target_lang))
     metadata = {
         "package_version": "1.0",
         "argos_version": "1.9",

@@ -98,7 +98,7 @@ def write_bergamot(translator: Translator, folder: Path, shortlist: Translations
     problem = translator.problem
     if problem is None:
         raise T2TError(f"{BERGAMOT_FORMAT.name} has the model's languages: give --t2t_usr_dir of its problem")
-    languages = problem.source_lang, problem.target_lang
+    languages = [side.partition("_")[0] for side in (problem.source_lang, problem.target_lang)]
     if any(len(language) != LETTERS for language in languages):
         raise T2TError(f"{BERGAMOT_FORMAT.name} has languages of two letters, not {' and '.join(languages)}")
     source, target = map(Side.of, translator.vocabularies)

@@ -7,6 +7,7 @@ nothing when it is created, streams its pairs, and can be pickled.
 
 from __future__ import annotations
 
+import filecmp
 import hashlib
 import math
 import tempfile
@@ -217,14 +218,13 @@ class FolderSource(Source):
         return source_side, target_side
 
     def _file(self, split: str, language: str) -> Path:
-        """Returns the file of a side, whose name may have pt-BR for the language pt_BR."""
-        file = plain_or_packed(self._folder / f"{split}.{language}")
-        other = plain_or_packed(self._folder / f"{split}.{language.replace('_', '-')}")
-        if other == file or not other.exists():
-            return file
-        if file.exists() and file.read_bytes() != other.read_bytes():
-            raise T2TError(f"{file} and {other.name} differ: remove one of them")
-        return other
+        """Returns the file of a side, whose name may have pt_BR or pt-BR."""
+        names = dict.fromkeys([language, language.replace("_", "-"), language.replace("-", "_")])
+        files = [plain_or_packed(self._folder / f"{split}.{name}") for name in names]
+        found = [file for file in files if file.exists()] or files
+        if len(found) > 1 and found[1].exists() and not filecmp.cmp(*found, shallow=False):
+            raise T2TError(f"{found[0]} and {found[1].name} differ: remove one of them")
+        return found[0]
 
     def _index(self, file: Path) -> IndexedFile:
         if not file.is_file():
