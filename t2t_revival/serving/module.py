@@ -172,8 +172,7 @@ class ServingModule(tf.Module):
             batch, tag = tf.shape(inputs)[0], given.pop(TAG.name, None)
             columns = self._columns(given, batch)
             prefixes = None if tag is None else self._prefixes(tag, batch)
-            n = None if "random_seed" in columns else columns["n"]
-            outputs, ids = self._translate(partial(self._search, columns=columns), inputs, prefixes, n)
+            outputs, ids = self._translate(partial(self._search, columns=columns), inputs, prefixes)
             return outputs | {"ids": ids[:batch]} if has_tables else outputs
 
         translate.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
@@ -211,20 +210,16 @@ class ServingModule(tf.Module):
             "cut", bool [batch, n], which outputs reached their greatest length before their end.
         """
         options = self._options
-        settings = SearchSettings.of(options, options.outputs, options.spare_of(options.outputs))
+        settings = SearchSettings.of(options, options.outputs)
         prefix = tf.constant(symbol(options.tag)) if options.tag else None
-        n = None if options.samples else settings.n
-        return self._translate(lambda ids: self._graph.search(Inputs(ids, settings)), inputs, prefix, n)[0]
+        return self._translate(lambda ids: self._graph.search(Inputs(ids, settings)), inputs, prefix)[0]
 
     def _search(self, ids: tf.Tensor, columns: Columns) -> Results:
         """Searches, with phrases or beginnings where there are any; draws samples where there are seeds."""
         inputs = Inputs(
             ids, search_settings_of({"beam_size": columns["n"], **columns}, self._options.score_terms)
         )
-        if "random_seed" not in columns:
-            spare = tf.where(columns["n"] > 1, columns["n"], 0)
-            inputs = inputs._replace(settings=inputs.settings._replace(spare=spare))
-        else:
+        if "random_seed" in columns:
             sampling = columns["random_seed"], columns["sampling_temp"], columns["sampling_keep_top_k"]
             inputs = inputs._replace(draws=draws_in_graph(inputs, *sampling))
         if TABLES.name in columns:
@@ -276,16 +271,8 @@ class ServingModule(tf.Module):
         search: Callable[[tf.Tensor], tuple[tf.Tensor, tf.Tensor]],
         inputs: tf.Tensor,
         prefixes: tf.Tensor | None = None,
-        n: Any = None,
     ) -> tuple[Outputs, tf.Tensor]:
-        """Translates lines; also returns the ids of the outputs.
-
-        Args:
-            search: returns ids and scores of the outputs of sources.
-            inputs: the lines.
-            prefixes: see `TextInputs.texts`.
-            n: number of the outputs with different texts that are returned; `None` returns all.
-        """
+        """Translates lines; also returns the ids of the outputs. For prefixes, see `TextInputs.texts`."""
         batch = tf.shape(inputs)[0]
         texts, blank = self._text_inputs.texts(inputs, prefixes)
         sources, truncated = self._text_inputs.encode(texts, blank)
@@ -295,29 +282,8 @@ class ServingModule(tf.Module):
         flat = tf.RaggedTensor.from_tensor(reversed_outputs(flat) if self._reverse_target else flat)
         outputs = tf.strings.regex_replace(self._vocabularies.targets.graph.decode(flat), LINE_END, " ")
         outputs = tf.where(scores > NEG_INF, tf.reshape(outputs, shape), "")
-        if n is not None:
-            scores, places = first_of_each_text(outputs, scores, n)
-            outputs, ids = (tf.gather(x, places, batch_dims=1) for x in (outputs, ids))
-            outputs = tf.where(scores > NEG_INF, outputs, "")
-            ids = tf.where((scores > NEG_INF)[:, :, None], ids, PAD)
         cut = (scores > NEG_INF) & ~tf.reduce_any(ids == EOS, axis=2)
-        first = tf.range(tf.shape(scores)[1]) == 0
+        first = tf.range(shape[1]) == 0
         scores = tf.where(blank[:, None] & first, 0.0, tf.maximum(scores, NO_OUTPUT))
         found = {"outputs": outputs, "scores": scores, "truncated": truncated, "cut": cut}
         return {name: value[:batch] for name, value in found.items()}, ids
-
-
-def first_of_each_text(texts: tf.Tensor, scores: tf.Tensor, n: Any) -> tuple[tf.Tensor, tf.Tensor]:
-    """Returns scores and places of the n best outputs of different texts, both [batch, n].
-
-    Args:
-        texts: best first, string [batch, width].
-        scores: float32 [batch, width]; `NEG_INF` for a missing one.
-        n: of each line, int32, a scalar or [batch, 1].
-    """
-    places = tf.range(tf.shape(texts)[1])
-    same = (texts[:, :, None] == texts[:, None]) & (places[:, None] > places)
-    kept = (scores > NEG_INF) & ~tf.reduce_any(same, axis=2)
-    kept &= tf.cumsum(tf.cast(kept, tf.int32), axis=1) <= n
-    order = tf.argsort(tf.cast(~kept, tf.int32), axis=1, stable=True)[:, : tf.reduce_max(n)]
-    return tf.gather(tf.where(kept, scores, NEG_INF), order, batch_dims=1), order

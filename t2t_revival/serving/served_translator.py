@@ -169,7 +169,8 @@ class ServedSearch:
         self._translator, self._model, self._request = translator, translator.model, request
         self._on_truncation = on_truncation
         n = translator.options.outputs if translator.as_exported else request.n
-        self._n = request.options.candidates_of(n)  # of a request with settings
+        wanted = min(n + request.options.spare_of(n), request.options.beam_size)
+        self._n = request.options.candidates_of(wanted)  # of a request with settings
         self._ids: list[list[int]] = []
         self._cut: set[int] = set()
         lengths, size = [MIN_TOKENS] * len(request.texts), MIN_TOKENS * translator.batch_size
