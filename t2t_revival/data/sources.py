@@ -222,7 +222,7 @@ class FolderSource(Source):
         names = dict.fromkeys([language, language.replace("_", "-"), language.replace("-", "_")])
         files = [plain_or_packed(self._folder / f"{split}.{name}") for name in names]
         found = [file for file in files if file.exists()] or files
-        if len(found) > 1 and found[1].exists() and not filecmp.cmp(*found, shallow=False):
+        if len(found) > 1 and found[1].exists() and not filecmp.cmp(found[0], found[1], shallow=False):
             raise T2TError(f"{found[0]} and {found[1].name} differ: remove one of them")
         return found[0]
 

@@ -97,8 +97,10 @@ class LineTranslator(ABC):
         options: how to decode.
         problem: pre- and postprocesses text. `None` leaves it as it is.
         places: what decodes, and the kinds that the model is of: all must support what a call asks for.
+        repeats_texts: whether lists may have a text twice, as candidates that are chosen from elsewhere.
     """
 
+    repeats_texts = False
     options: DecodeHParams
     problem: Problem | None
     places: Sequence[Place]
@@ -277,7 +279,8 @@ class LineTranslator(ABC):
         check: TermCheck | None = None
         if any(one.terms for one in bound.values()) and not self.why_unchecked:
             check = addon("check_terms").of(bound, lines, texts, options.tag)
-        decode = LineDecoder(self.open(request, note_cut), request, self.problem, check)
+        repeats = options.samples or self.repeats_texts
+        decode = LineDecoder(self.open(request, note_cut), request, self.problem, check, repeats)
         start = ends[skip - 1] if skip else 0
         windows = decode.search.windows(decode, on_progress=show, ends=set(ends), skip=start)
         return self._lines_of(windows, skip, ends, paragraphs, marked)
@@ -312,12 +315,14 @@ class LineDecoder:
         request: the inputs, and how to decode.
         problem: postprocesses outputs.
         check: of terms; `None` for none.
+        repeats: whether a list may have a text twice.
     """
 
     search: Search
     request: Request
     problem: Problem | None
     check: TermCheck | None
+    repeats: bool
 
     def __call__(self, batch: list[int]) -> list[list[Translation]]:
         """Returns the outputs of some inputs, given by index."""
@@ -356,7 +361,7 @@ class LineDecoder:
         for place, candidate in enumerate(candidates):
             if len(chosen) < self.request.n:
                 output = self._output(index, candidate)
-                chosen.setdefault(place if options.samples else output.text, (candidate, output))
+                chosen.setdefault(place if self.repeats else output.text, (candidate, output))
         return [*chosen.values()]
 
     def _output(self, index: int, candidate: Candidate) -> Translation:

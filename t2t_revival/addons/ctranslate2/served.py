@@ -107,7 +107,7 @@ class TranslatorModel:
         """Returns the outputs of each line, and the numbers, from 1, of those that are too long."""
         check_tag(options.tag, self._translator.vocabularies, self._translator.problem)
         translator = copy(self._translator)  # of an engine that takes its options with each call
-        translator.options, translator.problem = options, None
+        translator.options, translator.problem, translator.repeats_texts = options, None, True
         too_long: list[Truncation] = []
         found = translator.nbest(lines, n, on_truncation=too_long.append)
         outputs = [
