@@ -20,10 +20,10 @@ from tests.test_import_direction import upward_imports
 
 LONGEST = "lines of the longest file"
 LIMITS = {
-    "lines of the package": 45_732,
-    "lines of the core": 33_248,  # all but addons/ and reproduction/
-    "lines of code": 25_862,  # no docstring, blank, comment, import
-    "lines of tests": 40_713,
+    "lines of the package": 45_706,
+    "lines of the core": 33_222,  # all but addons/ and reproduction/
+    "lines of code": 25_848,  # no docstring, blank, comment, import
+    "lines of tests": 40_725,
     LONGEST: 500,
     "files": 291,
     "private functions called once": 460,
