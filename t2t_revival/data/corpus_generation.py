@@ -14,6 +14,7 @@ The metadata is written last, and then that folder is removed.
 from __future__ import annotations
 
 import dataclasses
+import multiprocessing
 import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
@@ -76,11 +77,21 @@ def created(data_dir: Path, work_dir: Path) -> Iterator[None]:
 
 @contextmanager
 def generation_lock(data_dir: Path, progress: OnProgress) -> Iterator[None]:
-    """Locks a data_dir against other processes that generate data; waits for one, and says so."""
+    """Locks a data_dir against other processes that generate data; waits for one, and says so.
+
+    A worker does not wait: it may run the script again whose process holds the lock, and waits for it.
+
+    Raises:
+        T2TError: the folder cannot be written; or this is a worker, and another process holds the lock.
+    """
     if not os.access(data_dir, os.W_OK | os.X_OK):
         raise T2TError(f"--data_dir={data_dir}: not writable; give another --data_dir")
-    waiting = f"{data_dir}: another process is generating data there; waiting for it"
-    with exclusive_lock(data_dir, None, lambda: progress(waiting, 0, 0)):
+    busy = f"{data_dir}: another process is generating data there"
+    begins = getattr(
+        multiprocessing.current_process(), "_inheriting", False
+    )  # as multiprocessing itself asks
+    refusal = f"{busy}; wait for it" if begins or multiprocessing.parent_process() else None
+    with exclusive_lock(data_dir, refusal, lambda: progress(f"{busy}; waiting for it", 0, 0)):
         yield
 
 
