@@ -20,9 +20,9 @@ from tests.test_import_direction import upward_imports
 
 LONGEST = "lines of the longest file"
 LIMITS = {
-    "lines of the package": 45_706,
-    "lines of the core": 33_222,  # all but addons/ and reproduction/
-    "lines of code": 25_848,  # no docstring, blank, comment, import
+    "lines of the package": 45_717,
+    "lines of the core": 33_233,  # all but addons/ and reproduction/
+    "lines of code": 25_852,  # no docstring, blank, comment, import
     "lines of tests": 40_725,
     LONGEST: 500,
     "files": 291,
