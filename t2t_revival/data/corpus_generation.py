@@ -79,18 +79,16 @@ def created(data_dir: Path, work_dir: Path) -> Iterator[None]:
 def generation_lock(data_dir: Path, progress: OnProgress) -> Iterator[None]:
     """Locks a data_dir against other processes that generate data; waits for one, and says so.
 
-    A worker does not wait: it may run the script again whose process holds the lock, and waits for it.
+    A worker that begins does not wait: it runs the script again whose process holds the lock, and waits for it.
 
     Raises:
-        T2TError: the folder cannot be written; or this is a worker, and another process holds the lock.
+        T2TError: the folder cannot be written; or this is such a worker, and another process holds the lock.
     """
     if not os.access(data_dir, os.W_OK | os.X_OK):
         raise T2TError(f"--data_dir={data_dir}: not writable; give another --data_dir")
     busy = f"{data_dir}: another process is generating data there"
-    begins = getattr(
-        multiprocessing.current_process(), "_inheriting", False
-    )  # as multiprocessing itself asks
-    refusal = f"{busy}; wait for it" if begins or multiprocessing.parent_process() else None
+    begins = getattr(multiprocessing.current_process(), "_inheriting", False)  # as multiprocessing asks
+    refusal = f"{busy}; wait for it" if begins else None
     with exclusive_lock(data_dir, refusal, lambda: progress(f"{busy}; waiting for it", 0, 0)):
         yield
 

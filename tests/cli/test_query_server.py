@@ -131,8 +131,10 @@ def test_a_folder_is_answered_as_the_decoder_does(out, export_dir, tmp_path, cap
         check=False,
         env={name: value for name, value in os.environ.items() if name != "TF_CPP_MIN_LOG_LEVEL"},
     )
-    assert (done.returncode, done.stdout) == (0, (tmp_path / "decoded").read_text(encoding="utf-8")), (
-        done.stderr
-    )
+    assert done.returncode == 0, done.stderr
+    decoded = (tmp_path / "decoded").read_text(encoding="utf-8").splitlines()
+    for served, line in zip(done.stdout.splitlines(), decoded, strict=True):
+        found = served.removesuffix("\t\t-inf")  # the model's search may find fewer different texts
+        assert line == served or line.startswith(f"{found}\t")
     assert "E0000" not in done.stderr
     assert "WARNING" not in done.stderr

