@@ -138,7 +138,10 @@ CASES = {
             targets={0: "der Hund sieht 3 Häuser .", 2: "", 3: "日本 é", 4: "die Katze", 8: "Hund Hund"},
         ),
         "ensemble": Case("return_beams=True", ensemble=True),
-        "bfloat16": Case(precision="bfloat16"),
+        "bfloat16": Case(  # of given outputs: those that a search chooses differ by processor
+            targets={0: "der Hund sieht 3 Häuser .", 3: "日本 é", 4: "die Katze", 8: "Hund Hund"},
+            precision="bfloat16",
+        ),
         "int8": Case(precision="int8"),
     },
     SUBWORDS: {
