@@ -30,6 +30,7 @@ PARSERS: dict[str, Callable[[str], Any]] = {
     "float": float,
     "str": str,
 }
+REMOVED = {"reverse_target": False}  # hparams of earlier versions, with the value that models still may have
 OF_POSITIONS = {"emb": ["max_length"], "relative": ["max_relative_position"]}  # settings of tables
 LAYER_SEQUENCES = {("none", "dan"): "post-norm", ("n", "da"): "pre-norm"}
 
@@ -175,9 +176,6 @@ class HParams:
         "both",
         'sides in which merges are undone: "source", "target" or "both"',
         choices=("both", "source", "target"),
-    )
-    reverse_target: bool = hparam(
-        False, "the decoder reads and writes targets from the last token to the first", model=True
     )
     guided_alignment_weight: float = hparam(0.0, "of the loss of a head that learns word alignments; 0: none")
 
@@ -327,6 +325,12 @@ class HParams:
             T2TError: a field is unknown or of the wrong type; names `where`.
         """
         types = {f.name: f.type for f in dataclasses.fields(cls)}
+        for name, kept in REMOVED.items():
+            if fields.get(name, kept) != kept:
+                raise T2TError(
+                    f"{where}: {name}={fields[name]} is of an earlier version, and not supported now"
+                )
+        fields = {name: value for name, value in fields.items() if name not in REMOVED}
         for name, value in fields.items():
             if name not in types:
                 raise T2TError(f"{where}: {did_you_mean(name, types, 'hparam')}")
@@ -434,12 +438,9 @@ def _combination_faults(h: HParams) -> list[str]:
         for name, given in (
             ("subword_dropout", h.subword_dropout),
             ("decoder_self_attention=ssru", h.decoder_self_attention != "attention"),
-            ("reverse_target", h.reverse_target),
         ):
             if given:
                 faults.append(f"guided_alignment_weight cannot be combined with {name}: leave one out")
-    if h.reverse_target and h.deterministic_attention:
-        faults.append("deterministic_attention reads words in their order: leave out reverse_target")
     if h.subword_dropout_side != "both" and not h.subword_dropout:
         faults.append(
             f"subword_dropout_side={h.subword_dropout_side} has no effect without subword_dropout: "

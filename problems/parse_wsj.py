@@ -16,7 +16,6 @@ from t2t_revival.utils.extras import require
 
 if TYPE_CHECKING:
     from t2t_revival.data.sources import Source
-    from t2t_revival.hparams.hparams import HParams
     from t2t_revival.parsing.treebank import TreebankSource
 
 VOCAB_SIZES = ((10_000, 4_000), (30_000, 8_000))  # (exclusive bound of training trees, pieces)
@@ -41,12 +40,6 @@ class ParseWsj(Problem):
     def decode_hparams(self) -> dict[str, Any]:
         """Section 6.3: beam 21, alpha 0.3, length of the input + 300."""
         return {"beam_size": 21, "alpha": 0.3, "extra_length": 300, "constrained": True}
-
-    def hparams(self, defaults: HParams) -> HParams:
-        """Returns the hyperparameters; raises T2TError for reversed targets, which are no trees."""
-        if defaults.reverse_target:
-            raise T2TError(f"hparams: reverse_target is for text, and the targets of {self.name} are trees")
-        return defaults
 
     def make_source(self, data_source: str, tmp_dir: Path | None) -> TreebankSource:
         from t2t_revival.parsing.treebank import treebank

@@ -120,7 +120,7 @@ class TrainingBatches:
 
     Args:
         data: the training split, whose corpora are mixed by weight.
-        hparams: `batch_size`, `max_length`, the bucket fields, `subword_dropout` and `reverse_target` are
+        hparams: `batch_size`, `max_length`, the bucket fields and `subword_dropout` are
             read.
         replicas: the number of rows of every batch is a multiple of this.
         accumulate: micro-batches per update, for which weights are computed together.
@@ -323,7 +323,7 @@ class TrainingBatches:
         if self._pad_to_bucket:
             rows, width = self._rows[bucket], self._bounds[bucket]
         inputs = pairs.inputs.padded(members, rows, width)
-        targets = pairs.targets.padded(members, rows, width, self._hparams.reverse_target)
+        targets = pairs.targets.padded(members, rows, width)
         source_tokens, target_tokens = (side.tokens(members) for side in pairs)
         shares: tuple[np.ndarray, ...] = ()
         if alignments is not None:
@@ -353,7 +353,7 @@ def evaluation_batches(
 
     Args:
         data: the split.
-        hparams: `batch_size` and `reverse_target` are read.
+        hparams: `batch_size` is read.
         replicas: the number of rows of every batch is a multiple of this; all-PAD rows fill it up.
         fixed_shapes: pad both sides to the same power of two and fill up rows, so that there are few shapes,
             one for each width (XLA compiles each shape separately).
@@ -378,7 +378,7 @@ def evaluation_batches(
         members = order[begin : begin + most_rows]
         shape = (most_rows, width) if fixed_shapes else (-(-len(members) // replicas) * replicas, 0)
         inputs = pairs.inputs.padded(members, *shape)
-        labels = pairs.targets.padded(members, *shape, backwards=hparams.reverse_target)
+        labels = pairs.targets.padded(members, *shape)
         batches.append(({"inputs": inputs, "targets": labels}, labels, (labels != 0).astype(np.float32)))
         begin += most_rows
     return batches

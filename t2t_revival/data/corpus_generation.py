@@ -79,7 +79,7 @@ def created(data_dir: Path, work_dir: Path) -> Iterator[None]:
 def generation_lock(data_dir: Path, progress: OnProgress) -> Iterator[None]:
     """Locks a data_dir against other processes that generate data; waits for one, and says so.
 
-    A worker that begins does not wait: it runs the script again whose process holds the lock, and waits for it.
+    A worker that begins does not wait: it runs the script again whose process holds the lock.
 
     Raises:
         T2TError: the folder cannot be written; or this is such a worker, and another process holds the lock.

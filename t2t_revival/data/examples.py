@@ -59,16 +59,11 @@ class Side(NamedTuple):
         """Returns the total number of ids of some of the examples."""
         return int((self.offsets[members + 1] - self.offsets[members]).sum())
 
-    def padded(self, members: np.ndarray, rows: int, width: int, backwards: bool = False) -> np.ndarray:
-        """Pads examples with 0 to int32 [rows, width]; width 0 uses that of the longest member.
-
-        `backwards` reverses the ids of each before its last, which is EOS.
-        """
+    def padded(self, members: np.ndarray, rows: int, width: int) -> np.ndarray:
+        """Pads examples with 0 to int32 [rows, width]; width 0 uses that of the longest member."""
         begins, ends = self.offsets[members, None], self.offsets[members + 1, None]  # [n, 1]
         width = width or int((ends - begins).max())
         at = begins + np.arange(width)  # [n, width]
-        if backwards:
-            at = np.where(at < ends - 1, begins + ends - 2 - at, at)
         batch = np.zeros((rows, width), np.int32)
         batch[: len(members)] = np.where(at < ends, self.ids.take(at, mode="clip"), 0)
         return batch

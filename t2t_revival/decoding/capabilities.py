@@ -117,12 +117,6 @@ ENSEMBLE = Place(
     dict.fromkeys(OF_ATTENTION, "it needs the attention of one model, so leave one of them out")
     | {"shortlist": "leave it out"},
 )
-RIGHT_TO_LEFT = Place(
-    "a model with reverse_target",
-    DECODING | SCORED | GIVEN | {"coverage_penalty", "split_sentences", "shortlist", "ensemble", "int8"},
-    "it writes an output from its end, so leave that out",
-    {"constrained": "it writes an output from its end, so give constrained=False"},
-)
 NO_SELF_ATTENTION = Place("a decoder without self-attention", DECODING | SCORED | OF_TEXT | GIVEN | MODELS)
 PARSER = Place(
     "a parser",
@@ -195,7 +189,7 @@ ATTENTION_PAGE = Place(
 
 TABLES = {  # of the documentation
     "Engines": (TENSORFLOW, JAX, CTRANSLATE2),
-    "Models": (ENSEMBLE, RIGHT_TO_LEFT, NO_SELF_ATTENTION, PARSER),
+    "Models": (ENSEMBLE, NO_SELF_ATTENTION, PARSER),
     "Exports, and requests to them": (
         SAVED_MODEL,
         REQUEST,
@@ -239,7 +233,6 @@ def check_effects(asked: Mapping[str, str]) -> None:
 def places_of(hparams: HParams, problem: Problem | None = None) -> list[Place]:
     """Returns the kinds that a model of a problem is of."""
     kinds = {
-        RIGHT_TO_LEFT: hparams.reverse_target,
         NO_SELF_ATTENTION: hparams.decoder_self_attention != "attention",
         PARSER: problem is not None and problem.separates_words,
     }
@@ -260,7 +253,6 @@ HELD: dict[str, tuple[Any, ...]] = {  # by all holders but those of `FEWER`
     "softmax_bias": BOTH,
     "use_target_space_embedding": BOTH,
     "shared_embedding_and_softmax_weights": BOTH,
-    "reverse_target": BOTH,
     "deterministic_attention": BOTH,
 }
 _IN_CTRANSLATE2: dict[str, tuple[Any, ...]] = {  # which has a model of its own
@@ -279,12 +271,11 @@ _OF_MARIAN: dict[str, tuple[Any, ...]] = {
     "deterministic_attention": (False,),
     "use_target_space_embedding": (False,),
     "shared_embedding_and_softmax_weights": (True,),
-    "reverse_target": (False,),
 }
 FEWER: dict[Place, dict[str, tuple[Any, ...]]] = {
     CTRANSLATE2: _IN_CTRANSLATE2,
-    CTRANSLATE2_FORMAT: _IN_CTRANSLATE2 | {"reverse_target": (False,)},  # whose outputs nobody turns round
-    ARGOS_FORMAT: _IN_CTRANSLATE2 | {"reverse_target": (False,)},
+    CTRANSLATE2_FORMAT: _IN_CTRANSLATE2,
+    ARGOS_FORMAT: _IN_CTRANSLATE2,
     TRANSFORMERS_FORMAT: _OF_MARIAN
     | {
         "decoder_self_attention": ("attention",),
@@ -292,7 +283,7 @@ FEWER: dict[Place, dict[str, tuple[Any, ...]]] = {
         "ffn_activation": ("relu", "gelu", "swish"),
     },
     BERGAMOT_FORMAT: _OF_MARIAN,
-    LITERT: {"reverse_target": (False,), "deterministic_attention": (False,)},
+    LITERT: {"deterministic_attention": (False,)},
     ENSEMBLE: {"deterministic_attention": (False,)},
 }
 SIZES = (  # all of whose values are held

@@ -12,7 +12,6 @@ from t2t_revival.decoding.addons import ConvertedModel, addon
 from t2t_revival.decoding.engine import Engine, EngineConfig, load_transformer
 from t2t_revival.decoding.notes import OnNote
 from t2t_revival.decoding.options import CTRANSLATE2, FLOAT32, INT8, JAX, TENSORFLOW, DecodeHParams
-from t2t_revival.decoding.right_to_left import RightToLeftEngine
 from t2t_revival.hparams import HParams
 from t2t_revival.utils.keras_config import check_usable
 
@@ -74,4 +73,4 @@ def open_engine(
     of_core = CLASSES.get(config.engine)
     kind: Any = resolve_name(f"{__package__}.{of_core}") if of_core else addon("ctranslate2_engine")
     engine: Engine = kind(model, vocabularies.targets, options, config)
-    return RightToLeftEngine(engine) if model.hparams.reverse_target else engine
+    return engine

@@ -47,8 +47,7 @@ class Ensemble:
             for name in ("vocab_size", "target_vocab_size", "compute_dtype"):
                 if getattr(model, name) != getattr(first, name):
                     raise T2TError(f"models of an ensemble must have the same {name}")
-            # They share `self_bias`, and the order of their tokens.
-            for name in ("attention_window", "decoder_self_attention", "reverse_target"):
+            for name in ("attention_window", "decoder_self_attention"):  # they share `self_bias`
                 if getattr(model.hparams, name) != getattr(first.hparams, name):
                     raise T2TError(f"models of an ensemble must have the same {name}")
         self.models = models

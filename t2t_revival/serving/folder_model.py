@@ -38,8 +38,7 @@ WEIGHTS = ("variables/variables.index", "variables/variables.data-*")
 AGAIN = "export it again"
 MISSING = dict.fromkeys(
     (DESCRIBE, WITH_TABLES, WITH_PREFIXES),
-    f"{AGAIN}, or ask without constraints, forced beginnings, sentences and markup; parsers and "
-    "right-to-left models have none",
+    f"{AGAIN}, or ask without constraints, forced beginnings, sentences and markup; parsers have none",
 )
 INITIALIZE = "__saved_model_init_op"  # TensorFlow's own signature
 UNSAFE = re.compile(  # operations that call Python, or read or write files

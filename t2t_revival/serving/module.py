@@ -44,7 +44,7 @@ from t2t_revival.serving.signatures import (
     WITH_SAMPLING,
     WITH_TABLES,
 )
-from t2t_revival.serving.text_inputs import LINE_END, TextInputs, reversed_outputs, with_eos
+from t2t_revival.serving.text_inputs import LINE_END, TextInputs, with_eos
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.alignment_heads import AlignmentHeads
@@ -84,10 +84,9 @@ class ServingModule(tf.Module):
             tables.
         translate_with_tables: `translate_with_options`, without tag, with phrases that outputs must have or
             must not have: `tables` of each line's, string, as `tables.pack` returns them. The results have
-            "ids" too, the tokens of the outputs, int32 [batch, n, length]. `None` for trees, and for a model
-            with `reverse_target`.
+            "ids" too, the tokens of the outputs, int32 [batch, n, length]. `None` for trees.
         score: log-probabilities and details of given outputs: inputs, targets and alternatives, their number;
-            see `score_outputs`. `None` for trees, and for a model with `reverse_target`.
+            see `score_outputs`. `None` for trees.
 
     Raises:
         T2TError: the model's precision is not `PRECISIONS[quantize]`, or TensorFlow has no int8 products; or
@@ -121,22 +120,21 @@ class ServingModule(tf.Module):
         self._vocabularies = vocabularies
         self._options = translator.options
         self._max_length = translator.max_length
-        self._reverse_target = model.hparams.reverse_target
         self._tags = known_tags(translator.vocabularies, translator.problem)
         self.translate_with_options = self._compile(OPTIONS)
         self.translate_with_sampling = self._compile(SAMPLING)
         self.score = self.translate_with_tables = self.translate_with_prefixes = self.describe = None
         if not (separates_words or self._graph.constraint):
-            aligns = heads is not None and not self._reverse_target
+            aligns = heads is not None
             ratio = translator.options.max_length_ratio
             trained = "" if form else translator.trained_form
             longest = translator.max_length
             self._description = Description(vocabularies, longest, ratio, aligns, trained).to_json()
             self.describe = tf.function(self._describe, input_signature=OPTIONS[:1], autograph=False)
-        if self.describe and not self._reverse_target:
+        if self.describe:
             self.translate_with_tables = self._compile([*OPTIONS, TABLES])
             self.translate_with_prefixes = self._compile([*OPTIONS, PREFIXES])
-        if not (separates_words or self._reverse_target):
+        if not separates_words:
             if heads:
                 heads.check(model.hparams)
             self._heads = heads
@@ -279,8 +277,8 @@ class ServingModule(tf.Module):
         ids, scores = search(sources)
         shape = tf.shape(scores)
         flat = tf.reshape(ids, [-1, tf.shape(ids)[2]])  # [batch * n, length]
-        flat = tf.RaggedTensor.from_tensor(reversed_outputs(flat) if self._reverse_target else flat)
-        outputs = tf.strings.regex_replace(self._vocabularies.targets.graph.decode(flat), LINE_END, " ")
+        texts = self._vocabularies.targets.graph.decode(tf.RaggedTensor.from_tensor(flat))
+        outputs = tf.strings.regex_replace(texts, LINE_END, " ")
         outputs = tf.where(scores > NEG_INF, tf.reshape(outputs, shape), "")
         cut = (scores > NEG_INF) & ~tf.reduce_any(ids == EOS, axis=2)
         first = tf.range(shape[1]) == 0

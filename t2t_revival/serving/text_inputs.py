@@ -74,12 +74,6 @@ def with_eos(ids: tf.RaggedTensor, max_length: int) -> tf.Tensor:
     return tf.concat([ids[:, : max_length - 1], ends], axis=1).to_tensor(PAD)
 
 
-def reversed_outputs(ids: tf.Tensor) -> tf.Tensor:
-    """Reverses the tokens of each output before its EOS, or all where it has none; int32 [rows, length]."""
-    ended = tf.cast(tf.cumsum(tf.cast(ids == EOS, tf.int32), axis=1) == 0, tf.int32)
-    return tf.reverse_sequence(ids, tf.reduce_sum(ended, axis=1), seq_axis=1)
-
-
 def _words(texts: tf.Tensor) -> tf.Tensor:
     """Formats sentences, string [batch], as the parsing problems do: one space between words."""
     texts = tf.strings.strip(tf.strings.regex_replace(texts, rf"{SPACE}+", " "))

@@ -27,7 +27,6 @@ import pytest
 
 from t2t_revival import registry
 from t2t_revival.model_folder import LOCK_FILE, ModelFolder, Run
-from tests.cli.conftest import SMALL
 from tests.support.processes import run_command
 
 TABLES = sorted((Path(__file__).parent / "refusals").glob("*.txt"))
@@ -81,7 +80,7 @@ def cases() -> Iterator[Case]:
 
 @pytest.fixture(scope="module")
 def place(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Files, and models: one of no checkpoint, of another vocabulary or direction, and from right to left."""
+    """Files, and models: one of no checkpoint, or of another vocabulary or direction."""
     root = tmp_path_factory.mktemp("refusals") / "place"
     root.mkdir()
     for name, content in FILES.items():
@@ -96,11 +95,10 @@ def place(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     problem.generate_data(root / "other_data")
     run = Run.load(trained / "out")
     changes = {"untrained": {}, "other": {"fingerprint": "another"}, "french": {"problem": "translate_enfr"}}
-    for name in ("out", *changes, "right", "busy"):
+    for name in ("out", *changes, "busy"):
         folder = shutil.copytree(trained / "out", root / name)
         dataclasses.replace(run, **changes.get(name, {})).save(folder)
     (root / "untrained" / "model.ckpt-7.npz").unlink()
-    SMALL.replace(reverse_target=True).save(root / "right")
     (root / "busy" / LOCK_FILE).touch()
     return root
 

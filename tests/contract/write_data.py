@@ -48,7 +48,6 @@ READINGS = {kind: Reading(kind) for kind in KINDS} | {
     "two replicas, accumulated": Reading("plain", settings={"replicas": 2, "accumulate": 3}),
     "few shapes": Reading("plain", settings={"pad_to_bucket": True, "num_buckets": 3}),
     "reversed problem": Reading("plain", problem="translate_ende_rev"),
-    "reversed targets": Reading("subwords", {"reverse_target": True}),
     "subword dropout": Reading("plain", {"subword_dropout": 0.1}, {"seed": 1}),
     "subword dropout of subtokens": Reading("two given", {"subword_dropout": 0.3}, {"replicas": 2}),
     "subword dropout of sources": Reading(

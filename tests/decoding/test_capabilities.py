@@ -108,7 +108,7 @@ def test_a_new_setting_is_refused(place):
         check(NewerSettings(sandwich=True).asked(), place)
 
 
-ENGINES = [f"decoding.{name}" for name in (*CLASSES.values(), "right_to_left:RightToLeftEngine")]
+ENGINES = [f"decoding.{name}" for name in CLASSES.values()]
 
 
 @pytest.mark.parametrize("name", [*ENGINES, "addons.ctranslate2.engine:CTranslate2Engine"])

@@ -82,7 +82,6 @@ def test_an_unknown_mean_is_refused():
         ((FEW, FEW, 8), {}, "same target_vocab_size"),
         ((FEW, FEW), {"attention_window": 2}, "same attention_window"),
         ((FEW, FEW), {"decoder_self_attention": "ssru"}, "same decoder_self_attention"),
-        ((FEW, FEW), {"reverse_target": True}, "same reverse_target"),
         (
             (FEW, FEW),
             {"deterministic_attention": True},

@@ -108,6 +108,14 @@ def test_a_field_that_json_does_not_name_has_its_default() -> None:
     assert HParams.from_values(values, "") == HParams(filter_size=7, label_smoothing=0.0)
 
 
+def test_hparams_of_earlier_versions() -> None:
+    assert HParams.from_values({"num_heads": 2, "reverse_target": False}, "") == HParams(num_heads=2)
+    with pytest.raises(
+        T2TError, match=r"^run: reverse_target=True is of an earlier version, and not supported"
+    ):
+        HParams.from_values({"reverse_target": True}, "run")
+
+
 def test_save_and_load(tmp_path: Path) -> None:
     folder = tmp_path / "deep" / "run"
     assert HParams.load(folder) is None

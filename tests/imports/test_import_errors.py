@@ -45,10 +45,10 @@ def test_settings_that_make_another_model_are_all_named(t2t, tmp_path):
 
 def test_hyperparameters_that_are_new_here_are_refused(t2t, tmp_path):
     known = {field.name for field in dataclasses.fields(HParams)}
-    news = {"reverse_target": True, "freeze": "encoder", "guided_alignment_weight": 0.1}
+    news = {"freeze": "encoder", "guided_alignment_weight": 0.1}
     assert set(news) <= known
     t2t({**news, "pos": "rotary"})
-    named = "freeze='encoder', guided_alignment_weight=0.1, pos='rotary', reverse_target=True: not supported"
+    named = "freeze='encoder', guided_alignment_weight=0.1, pos='rotary': not supported"
     with pytest.raises(T2TError, match=named):
         imported(tmp_path)
 

@@ -1,6 +1,6 @@
 import pytest
 
-from t2t_revival import HParams, T2TError, registry
+from t2t_revival import T2TError, registry
 from t2t_revival.data.config import references_path
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.problems.problem import Finished
@@ -166,8 +166,3 @@ def test_a_tree_as_people_write_it_is_scored_as_the_tokens_that_are_learned():
     assert problem.encode_target(problem.postprocess("The dog eats", tokens).text) == tokens
     with pytest.raises(T2TError, match="0 trees instead of one"):
         problem.encode_target(" ")
-
-
-def test_trees_are_not_reversed():
-    with pytest.raises(T2TError, match="reverse_target is for text, and the targets of parse_wsj are trees"):
-        registry.problem("parse_wsj").hparams(HParams(reverse_target=True))

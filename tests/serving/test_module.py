@@ -38,7 +38,7 @@ def check(found, row, expected):
 @pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:line 5")
 def test_decoders_of_another_kind_are_served(make_translator):
-    other = make_translator(OPTIONS, decoder_self_attention="ssru", reverse_target=True)
+    other = make_translator(OPTIONS, decoder_self_attention="ssru")
     found = ServingModule(other).translate(tf.constant(LINES))
     for row, expected in enumerate(other.nbest(LINES)):
         check(found, row, expected)

@@ -15,7 +15,6 @@ from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 from t2t_revival.serving.export import export
 from t2t_revival.serving.folder_model import FolderModel
-from t2t_revival.serving.module import ServingModule
 from t2t_revival.serving.served_translator import ServedTranslator
 from t2t_revival.serving.signatures import WITH_TABLES
 from tests.support.exported import make_translator
@@ -111,8 +110,3 @@ def test_tables_that_are_none(models, tables):
     given = {"beam_size": [2], "alpha": [0.6], "extra_length": [5], "n": [1], "tables": [tables]}
     with pytest.raises(T2TError, match=r"tables are not those of a client|[Bb]ase64|base 64"):
         served.model.predict(WITH_TABLES, {"inputs": ["cat"], **given})
-
-
-def test_right_to_left_models_have_no_such_signature(vocabulary):
-    translator = make_translator(vocabulary, OPTIONS, reverse_target=True)
-    assert WITH_TABLES not in ServingModule(translator).signatures

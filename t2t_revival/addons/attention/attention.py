@@ -167,8 +167,6 @@ def _row(ids: list[int]) -> np.ndarray:
 
 
 def _check_has_attention(hparams: HParams) -> None:
-    if hparams.reverse_target:
-        raise T2TError("this model has reverse_target: attention is drawn of models that write left to right")
     kind = hparams.decoder_self_attention
     if kind != "attention":
         raise T2TError(f"the decoder has no self-attention to be drawn: decoder_self_attention={kind}")

@@ -105,11 +105,7 @@ def export_ctranslate2(
     heads: AlignmentHeads | None = None,
     vocabulary_map: str = "",
 ) -> Path:
-    """Writes `export_dir/VERSION` for CTranslate2, complete or not at all; see `write_ctranslate2`.
-
-    Raises:
-        T2TError: the model has reversed targets, which nothing there would turn round.
-    """
+    """Writes `export_dir/VERSION` for CTranslate2, complete or not at all; see `write_ctranslate2`."""
     from t2t_revival.serving.export import write_version
 
     check_convertible(translator.model.hparams, CTRANSLATE2_FORMAT)

@@ -114,8 +114,7 @@ class Inspector:
     @property
     def explains(self) -> bool:
         """True if the model has the attention that explanations show."""
-        hparams = self.translator.model.hparams
-        return hparams.decoder_self_attention == "attention" and not hparams.reverse_target
+        return self.translator.model.hparams.decoder_self_attention == "attention"
 
     def explain(self, asked: ExplainRequest) -> ExplainAnswer:
         """Explains an output; see `explain` and `other_words` for errors."""
