@@ -139,7 +139,6 @@ CASES = {
         ),
         "ensemble": Case("return_beams=True", ensemble=True),
         "bfloat16": Case(precision="bfloat16"),
-        "int8": Case(precision="int8"),
     },
     SUBWORDS: {
         "usual": Case(),
