@@ -30,12 +30,10 @@ CTRANSLATE2 = ("--format=ctranslate2",)
 LITERT = ("--format=litert",)
 CONTESTANTS = {
     "t2t-decoder": Entry("decoder"),
-    "t2t-decoder-int8": Entry("decoder", options={"precision": "int8"}),
     "t2t-decoder-ctranslate2-float32": Entry("decoder", options={"engine": "ctranslate2"}),
     "t2t-decoder-ctranslate2-int8": Entry("decoder", options={"engine": "ctranslate2", "precision": "int8"}),
     "saved_model-float32": Entry("saved_model", ()),
     "saved_model-bfloat16": Entry("saved_model", ("--quantize=bfloat16",)),
-    "saved_model-int8": Entry("saved_model", ("--quantize=int8",)),
     "saved_model-int8_weights": Entry("saved_model", ("--quantize=int8_weights",)),
     "litert-float32": Entry("litert", LITERT),
     "litert-int8": Entry("litert", (*LITERT, "--quantize=int8")),

@@ -13,10 +13,10 @@ import tensorflow as tf
 from t2t_revival.addons.ctranslate2.format import write_vocabularies
 from t2t_revival.decoding.capabilities import LITERT, check, check_held
 from t2t_revival.decoding.engine import Inputs, SearchSettings
-from t2t_revival.decoding.int8 import quantize_int8
 from t2t_revival.decoding.search_graph import SearchGraph
 from t2t_revival.model.products import Matrix, replace_matrices
 from t2t_revival.serving.export import write_version
+from t2t_revival.serving.int8_weights import quantize_int8
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

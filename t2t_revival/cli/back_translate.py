@@ -101,6 +101,7 @@ def _check_flags(flags: BackTranslateFlags) -> None:
         raise T2TError("--mono=-: the text is read more than once; name files")
     if flags.noise and flags.method != NOISED:
         raise T2TError(f"--noise has no effect with --method={flags.method}: give --method={NOISED}")
+    flags.engine.check()
     if flags.method == SAMPLING:
         capabilities.check({"sampling_method": f"--method={SAMPLING}"}, flags.engine.place)
 

@@ -194,6 +194,7 @@ def _outputs(flags: DecoderFlags, shard: Shard) -> dict[str, str | Path]:
 def _options(flags: DecoderFlags, folder: ModelFolder) -> DecodeHParams:
     """Returns the settings, and checks them before anything large is loaded."""
     options = replace(decode_options(flags.decode_hparams, folder.run), **flags.settings)
+    flags.engine.check()
     places = flags.engine.place, *capabilities.places_of(folder.hparams)
     capabilities.check(options.asked() | flags.asked, *places)
     flags.check_details(options, bool(flags.score_file))

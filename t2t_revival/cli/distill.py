@@ -123,6 +123,7 @@ def _distill(flags: DistillFlags) -> None:
 
 def _check_flags(flags: DistillFlags) -> None:
     """Rejects flags that are missing, wrong, or without effect beside others."""
+    flags.engine.check()
     if flags.engine.is_ctranslate2 and len(flags.teacher) > 1:
         raise T2TError(f"--teacher_engine={flags.engine.name} cannot decode an ensemble: give one --teacher")
     if STANDARD_STREAM in flags.monolingual:

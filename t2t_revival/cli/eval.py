@@ -53,6 +53,7 @@ class EvalFlags(RunFlags):
 def _eval(flags: EvalFlags) -> None:
     engine = _own_engine(flags)
     folder = flags.open_model()
+    flags.engine.check()
     if flags.engine.is_ctranslate2:
         from t2t_revival.addons.ctranslate2.engine import check_usable
 

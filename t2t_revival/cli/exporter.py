@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass, replace
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -29,7 +30,7 @@ from t2t_revival.data.vocabulary.sentencepiece import EOS
 from t2t_revival.data.vocabulary.text_encoder import MARIAN, SUBWORDS
 from t2t_revival.decoding import capabilities
 from t2t_revival.decoding.alignment_heads import AlignmentHeads
-from t2t_revival.decoding.options import CTRANSLATE2, OFF, DecodeHParams
+from t2t_revival.decoding.options import CTRANSLATE2, INT8, OFF, DecodeHParams
 from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.utils.files import check_for_tensorflow, check_writable
@@ -40,13 +41,14 @@ if TYPE_CHECKING:
 SAVED_MODEL, LITERT = "saved_model", "litert"
 TRANSFORMERS, ARGOS, BERGAMOT = "transformers", "argos", "bergamot"
 FORMATS = {  # with the values of --quantize that they have, the default first
-    SAVED_MODEL: ("none", "bfloat16", "int8", "int8_weights"),
+    SAVED_MODEL: ("none", "bfloat16", "int8_weights"),
     CTRANSLATE2: ("none", "bfloat16", "int8"),
     LITERT: ("none", "int8"),
     TRANSFORMERS: ("none",),
     ARGOS: ("none", "bfloat16", "int8"),
     BERGAMOT: ("int8",),
 }
+QUANTIZATIONS = tuple(dict.fromkeys(chain.from_iterable(FORMATS.values())))
 PLACES = {
     SAVED_MODEL: capabilities.SAVED_MODEL,
     CTRANSLATE2: capabilities.CTRANSLATE2_FORMAT,
@@ -92,9 +94,9 @@ class ExporterFlags(EnsembleFlags, NormalizeFlags):
     quantize: str | None = flag(
         None,
         "Type of the stored weights and of products with them: float32 (none, the default of all formats but "
-        "bergamot's), bfloat16, or int8, which in a SavedModel needs a CPU of x86-64. int8_weights stores "
-        "int8 and computes in bfloat16, on any machine.",
-        choices=FORMATS[SAVED_MODEL],
+        "bergamot's), bfloat16, or int8, which a SavedModel does not have: its int8_weights stores int8 and "
+        "computes in bfloat16.",
+        choices=QUANTIZATIONS,
     )
     format: str = flag(
         SAVED_MODEL,
@@ -109,7 +111,8 @@ class ExporterFlags(EnsembleFlags, NormalizeFlags):
 def _export(flags: ExporterFlags) -> None:
     folder = flags.open_model()
     options, shortlist = decode_options(flags.decode_hparams, folder.run, flags.normalize), None
-    capabilities.check(options.asked({"ensemble": flags.ensemble}), PLACES[flags.format])
+    of_call = {"ensemble": flags.ensemble, "int8": flags.quantize == INT8}
+    capabilities.check(options.asked(of_call), PLACES[flags.format])
     capabilities.check_held(folder.hparams, PLACES[flags.format])
     if flags.ensemble and not flags.export_dir:
         raise T2TError("--export_dir is missing: an ensemble belongs to no output_dir")

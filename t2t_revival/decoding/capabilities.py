@@ -41,7 +41,7 @@ DETAILS = SCORED | {"alignments"}
 OF_ATTENTION = frozenset({"coverage_penalty", "alignments", "markup"})
 OF_TEXT = frozenset({"split_sentences", "prefixes", "constraints"})  # not of trees, nor markup
 GIVEN = frozenset({"scores", "annotations"})
-MODELS = frozenset({"constrained", "ensemble", "int8"})  # trees; several models; precision
+MODELS = frozenset({"constrained", "ensemble"})  # trees; several models
 DECODING = SEARCH | READ | SAMPLING | GUARDS | CHOICE
 
 EXCLUDE = {  # features, and those that they cannot be combined with
@@ -84,16 +84,19 @@ OF_CTRANSLATE2 = {
     "--format=ctranslate2 for an export, or leave it out"
 }
 
-# Engines, and precisions that have limits of their own.
+OF_INT8 = {"int8": "use --engine=ctranslate2, or --precision=bfloat16"}
+
+# Engines.
 TENSORFLOW = Place(
     "TensorFlow",
     DECODING | DETAILS | OF_ATTENTION | OF_TEXT | GIVEN | MODELS,
-    remedies=OF_CTRANSLATE2,
+    remedies=OF_CTRANSLATE2 | OF_INT8,
 )
 JAX = Place(
     "decoding on JAX",
     SEARCH | READ | CHOICE | {"split_sentences", "constrained", "ensemble"},
     "set KERAS_BACKEND=tensorflow",
+    OF_INT8,
 )
 CTRANSLATE2 = Place(
     "CTranslate2",
@@ -107,7 +110,6 @@ CTRANSLATE2 = Place(
     "use --engine=tensorflow",
     exclude={"coverage_penalty": {"alignments", "markup"}},  # it returns the attention of one set of heads
 )
-INT8 = Place("int8", TENSORFLOW.features, "use float32 or bfloat16")
 
 # Kinds of models.
 ENSEMBLE = Place(
@@ -117,10 +119,12 @@ ENSEMBLE = Place(
     dict.fromkeys(OF_ATTENTION, "it needs the attention of one model, so leave one of them out")
     | {"shortlist": "leave it out"},
 )
-NO_SELF_ATTENTION = Place("a decoder without self-attention", DECODING | SCORED | OF_TEXT | GIVEN | MODELS)
+NO_SELF_ATTENTION = Place(
+    "a decoder without self-attention", DECODING | SCORED | OF_TEXT | GIVEN | MODELS | {"int8"}
+)
 PARSER = Place(
     "a parser",
-    DECODING | DETAILS | GIVEN | MODELS | {"coverage_penalty", "shortlist"},
+    DECODING | DETAILS | GIVEN | MODELS | {"coverage_penalty", "shortlist", "int8"},
 )
 
 # Exports: their own settings, and requests to a SavedModel by t2t-query-server and t2t-server.
@@ -132,7 +136,11 @@ SAVED_MODEL = Place(
     "a SavedModel",
     SEARCH | READ | GUARDS | MODELS,
     "decode with t2t-decoder",
-    OF_CTRANSLATE2 | {"sampling_method": "leave it out, and give it to t2t-query-server"},
+    OF_CTRANSLATE2
+    | {
+        "sampling_method": "leave it out, and give it to t2t-query-server",
+        "int8": "give --quantize=int8_weights or bfloat16, or --format=ctranslate2",
+    },
 )
 REQUEST = Place(
     "a request to an exported model",
@@ -143,7 +151,7 @@ REQUEST = Place(
     | DETAILS
     | GIVEN
     | OF_TEXT
-    | {"markup", "ensemble", "int8"},
+    | {"markup", "ensemble"},
     DECODE,
     {
         **dict.fromkeys(GUARDS | {"constrained", "early_stopping", NORMALIZE}, "give it to t2t-exporter"),
@@ -158,7 +166,9 @@ CTRANSLATE2_FORMAT = Place(
     OF_DECODER | dict.fromkeys(GUARDS, "leave it out, and give it to each call of translate_batch"),
 )
 
-OF_MODELS_ALONE = OF_DECODER | dict.fromkeys(GUARDS | SEARCH | {"constrained", "ensemble"}, "leave it out")
+OF_MODELS_ALONE = OF_DECODER | dict.fromkeys(
+    GUARDS | SEARCH | {"constrained", "ensemble", "int8"}, "leave it out"
+)
 TRANSFORMERS_FORMAT = Place(
     "transformers' format",
     SEARCH - {"tag"},
@@ -241,7 +251,7 @@ def places_of(hparams: HParams, problem: Problem | None = None) -> list[Place]:
 
 # Hyperparameters by which a model is another one: values that have been tried with each holder.
 EXPORTS = SAVED_MODEL, LITERT, CTRANSLATE2_FORMAT, TRANSFORMERS_FORMAT, ARGOS_FORMAT, BERGAMOT_FORMAT
-HOLDERS = *EXPORTS, CTRANSLATE2, JAX, INT8, ENSEMBLE
+HOLDERS = *EXPORTS, CTRANSLATE2, JAX, ENSEMBLE
 BOTH = (False, True)
 HELD: dict[str, tuple[Any, ...]] = {  # by all holders but those of `FEWER`
     "pos": ("sinusoid", "timing", "emb", "rotary", "relative"),

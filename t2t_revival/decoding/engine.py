@@ -149,8 +149,7 @@ class EngineConfig:
 
     Attributes:
         name: one of `ENGINES`; JAX decodes where that is TensorFlow and Keras's backend is JAX.
-        precision: one of `PRECISIONS`; `MIXED_BFLOAT16` too, for an export. In int8, weights are those that
-            the model has when the engine is opened.
+        precision: one of `PRECISIONS`; `MIXED_BFLOAT16` too, for an export.
         parallel: number of batches that are decoded at the same time.
         constant_weights: whether the model's weights will not change. Decoding is then faster, at the cost
             of a second copy of the softmax matrix.
@@ -210,7 +209,7 @@ class Engine(Protocol):
         """Loads the weights of another checkpoint of the same training.
 
         Raises:
-            T2TError: the checkpoint is corrupt, or of another model; or the engine's weights are constant.
+            T2TError: the checkpoint is corrupt, or of another model.
         """
 
     def search(self, inputs: Inputs) -> tuple[Any, Any]:

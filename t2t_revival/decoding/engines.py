@@ -11,7 +11,7 @@ from t2t_revival.decoding import capabilities
 from t2t_revival.decoding.addons import ConvertedModel, addon
 from t2t_revival.decoding.engine import Engine, EngineConfig, load_transformer
 from t2t_revival.decoding.notes import OnNote
-from t2t_revival.decoding.options import CTRANSLATE2, FLOAT32, INT8, JAX, TENSORFLOW, DecodeHParams
+from t2t_revival.decoding.options import CTRANSLATE2, INT8, JAX, TENSORFLOW, DecodeHParams
 from t2t_revival.hparams import HParams
 from t2t_revival.utils.keras_config import check_usable
 
@@ -58,8 +58,7 @@ def open_model(
         converted = load(hparams, vocabularies, options, config, on_note, translations, alignment_heads)
         converted.load_checkpoint(checkpoint)
         return converted
-    dtype = FLOAT32 if config.precision == INT8 else config.precision
-    return load_transformer(checkpoint.path, hparams, vocabularies, dtype)
+    return load_transformer(checkpoint.path, hparams, vocabularies, config.precision)
 
 
 def open_engine(

@@ -13,11 +13,9 @@ from t2t_revival.decoding.alignment_heads import AlignmentHeads, all_heads
 from t2t_revival.decoding.beams import Results
 from t2t_revival.decoding.capabilities import TENSORFLOW
 from t2t_revival.decoding.engine import Annotations, Engine, EngineConfig, Inputs
-from t2t_revival.decoding.int8 import Int8Weights
-from t2t_revival.decoding.options import FLOAT32, INT8, DecodeHParams
+from t2t_revival.decoding.options import FLOAT32, DecodeHParams
 from t2t_revival.decoding.search_graph import SearchGraph
 from t2t_revival.decoding.tf_workarounds import check_result
-from t2t_revival.errors import T2TError
 from t2t_revival.model import Transformer
 from t2t_revival.utils.keras_config import check_usable
 
@@ -31,13 +29,13 @@ class TensorFlowEngine(Engine):
     """Decodes with TensorFlow; a graph is compiled where it is first needed.
 
     Args:
-        model: its weights are read at each call, unless the config says that they are constant, or int8.
+        model: its weights are read at each call, unless the config says that they are constant.
         vocabulary: of the outputs.
         options: how to decode.
         config: of the engine.
 
     Raises:
-        T2TError: as `SearchGraph` and `Int8Weights`.
+        T2TError: as `SearchGraph`.
     """
 
     place = TENSORFLOW
@@ -46,12 +44,10 @@ class TensorFlowEngine(Engine):
     def __init__(
         self, model: Transformer, vocabulary: TextEncoder, options: DecodeHParams, config: EngineConfig
     ) -> None:
-        self._model, self._options, self._config = model, options, config
-        is_int8 = config.precision == INT8
-        weights = Int8Weights(model, multiplied=True).products if is_int8 else None
+        self._model, self._options = model, options
         constant = config.constant_weights and config.precision == FLOAT32
-        self.graph = SearchGraph(model, vocabulary, options, weights, constant)
-        self.description = f"tensorflow, {INT8 if is_int8 else model.dtype_policy.name}"
+        self.graph = SearchGraph(model, vocabulary, options, constant_weights=constant)
+        self.description = f"tensorflow, {model.dtype_policy.name}"
         self._compiled: dict[Any, Any] = {}
 
     @property
@@ -59,8 +55,6 @@ class TensorFlowEngine(Engine):
         return self._model
 
     def load_weights(self, checkpoint: Checkpoint) -> None:
-        if self._config.precision == INT8:
-            raise T2TError("weights in int8 do not change: load the checkpoint with Translator.load")
         restore_weights(self._model, checkpoint.path)
 
     def search(self, inputs: Inputs) -> tuple[Any, Any]:

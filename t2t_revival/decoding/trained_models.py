@@ -13,7 +13,7 @@ from t2t_revival.checkpoints.selection import NAMES, select_checkpoint
 from t2t_revival.decoding import capabilities
 from t2t_revival.decoding.engine import EngineConfig
 from t2t_revival.decoding.notes import OnNote, ignore_note
-from t2t_revival.decoding.options import FLOAT32, INT8, PROBABILITIES, TENSORFLOW, DecodeHParams
+from t2t_revival.decoding.options import FLOAT32, PROBABILITIES, TENSORFLOW, DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.model_folder import ModelFolder
 
@@ -108,14 +108,13 @@ def load_translator(
         given = decode_hparams
         parsed = given if isinstance(given, DecodeHParams) else DecodeHParams.parse(given)
         capabilities.check(parsed.asked(), capabilities.ENSEMBLE)
-    int8_of_all = not single and precision == INT8  # not of each model
     loaded = [
         Translator.load(
             one.folder,
             str(one.checkpoint.path),
             decode_hparams,
             num_parallel_batches,
-            FLOAT32 if int8_of_all else precision,
+            precision,
             constant_weights=constant_weights and single,
             engine=engine,
             on_note=on_note,

@@ -75,7 +75,7 @@ class Translator(LineTranslator):
         engine: the engine and the precision in which it computes, for people.
 
     Raises:
-        T2TError: trees lack their tokens, or TensorFlow int8 products; or as `capabilities.check`.
+        T2TError: trees lack their tokens; or as `capabilities.check`.
 
     Example:
         translator = Translator.load("~/t2t_train/translate_ende/base")
@@ -142,8 +142,9 @@ class Translator(LineTranslator):
             checkpoint: "newest", "best", "average" or a file; see `select_checkpoint`, also for `None`.
             decode_hparams: overrides of the problem's own, such as "beam_size=8,alpha=0.6"; or all of them.
             num_parallel_batches: see `Translator`.
-            precision: "float32"; "bfloat16" or "int8", which may be faster, and change a few words.
-            constant_weights: whether the weights stay as they are loaded, as in int8; see `SearchGraph`.
+            precision: "float32"; "bfloat16", or CTranslate2's "int8", which may be faster, and change a few
+                words.
+            constant_weights: whether the weights stay as they are loaded; see `SearchGraph`.
             on_damaged: called with corrupt checkpoints that are skipped. `None` warns.
             engine: "tensorflow", or "ctranslate2", which needs the package of that name: the checkpoint is
                 converted once, and kept beside it.
@@ -235,7 +236,7 @@ class Translator(LineTranslator):
         """Loads the weights of another checkpoint of the same training; not with constant weights.
 
         Raises:
-            T2TError: the checkpoint is corrupt, or of another model; TensorFlow decodes in int8.
+            T2TError: the checkpoint is corrupt, or of another model.
         """
         check_not_forked(self._process)
         self._engine.load_weights(checkpoint)

@@ -94,7 +94,7 @@ def export(
         translator: model, vocabulary and options; the model's precision is `PRECISIONS[quantize]`.
         export_dir: created if missing.
         name: name of the served model.
-        quantize: type of the stored weights: "none" (float32), "bfloat16" or "int8".
+        quantize: type of the stored weights: "none" (float32), "bfloat16" or "int8_weights".
         heads: see `ServingModule`.
 
     Returns:

@@ -15,8 +15,7 @@ from t2t_revival.decoding.addons import addon
 from t2t_revival.decoding.beams import NEG_INF, Results
 from t2t_revival.decoding.capabilities import SAVED_MODEL, check, check_held
 from t2t_revival.decoding.engine import Inputs, SearchSettings
-from t2t_revival.decoding.int8 import Int8Weights
-from t2t_revival.decoding.options import MIN_EXTRA_LENGTH_OF_TREE, MIXED_BFLOAT16
+from t2t_revival.decoding.options import INT8, MIN_EXTRA_LENGTH_OF_TREE, MIXED_BFLOAT16
 from t2t_revival.decoding.preprocessor import known_tags
 from t2t_revival.decoding.sampling import draws_in_graph
 from t2t_revival.decoding.search_graph import SearchGraph, Weights
@@ -33,6 +32,7 @@ from t2t_revival.serving.call_options import (
     search_settings_of,
 )
 from t2t_revival.serving.description import Description
+from t2t_revival.serving.int8_weights import Int8Weights
 from t2t_revival.serving.scoring import SCORING, score_outputs
 from t2t_revival.serving.signatures import (
     DEFAULT,
@@ -54,7 +54,6 @@ if TYPE_CHECKING:
 PRECISIONS = {
     "none": "float32",
     "bfloat16": "bfloat16",
-    "int8": "float32",
     "int8_weights": MIXED_BFLOAT16,
 }
 
@@ -67,8 +66,8 @@ class ServingModule(tf.Module):
 
     Args:
         translator: its weights become part of a SavedModel of this module.
-        quantize: how weights are stored: "none", "bfloat16", "int8" or "int8_weights". With "int8", products
-            are computed in int8; with "int8_weights", in bfloat16.
+        quantize: how weights are stored: "none", "bfloat16" or "int8_weights"; with the last, products are
+            computed in bfloat16.
         heads: align words in the details of `score`; `None` leaves alignments out.
 
     Attributes:
@@ -89,8 +88,7 @@ class ServingModule(tf.Module):
             see `score_outputs`. `None` for trees.
 
     Raises:
-        T2TError: the model's precision is not `PRECISIONS[quantize]`, or TensorFlow has no int8 products; or
-            as `check` and `check_held`.
+        T2TError: the model's precision is not `PRECISIONS[quantize]`; or as `check` and `check_held`.
     """
 
     def __init__(
@@ -98,14 +96,12 @@ class ServingModule(tf.Module):
     ) -> None:
         super().__init__(name="translator")
         model, vocabularies = translator.model, translator.vocabularies
+        check(translator.options.asked({"int8": quantize == INT8}), SAVED_MODEL)
         if model.dtype_policy.name != PRECISIONS[quantize]:
             raise T2TError(f"quantize={quantize}: load the model with precision={PRECISIONS[quantize]!r}")
-        check(translator.options.asked(), SAVED_MODEL)
         check_held(model.hparams, SAVED_MODEL)
-        int8 = Int8Weights(model, quantize == "int8") if quantize.startswith("int8") else None
-        weights: Weights | None = None
-        if int8:
-            weights = int8.products if quantize == "int8" else int8.dequantized
+        int8 = Int8Weights(model) if quantize == "int8_weights" else None
+        weights: Weights | None = int8.dequantized if int8 else None
         self._graph = SearchGraph(
             model, vocabularies.targets, translator.options, weights, constant_weights=quantize == "none"
         )

@@ -91,7 +91,7 @@ def test_given_pairs_are_aligned_without_a_command_before(out, text, tmp_path, c
     assert len(found.split()) == 4, "a link for each word"
 
 
-@pytest.mark.parametrize("precision", ["float32", "bfloat16", "int8"])
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
 def test_python_chooses_too(out, trained, precision):
     notes = []
     settings = {"precision": precision, "on_note": notes.append, "data_dir": trained / "data"}

@@ -214,16 +214,15 @@ def test_one_checkpoint_or_a_folder_of_them(out, scored, tmp_path, capsys, write
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("precision", ["bfloat16", "int8"])
 def test_each_checkpoint_is_decoded_in_the_precision_and_its_loss_is_in_float32(
-    out, precision, capsys, write_checkpoint
+    out, capsys, write_checkpoint
 ):
     write_checkpoint(out, 9)
     command = ["t2t-eval", f"--output_dir={out}"]
-    assert eval_command.main([*command, f"--precision={precision}"]) == 0
+    assert eval_command.main([*command, "--precision=bfloat16"]) == 0
     pairs = list(ModelFolder(out).find_data().references("dev"))
     for step in (7, 9):
-        translator = Translator.load(out, str(out / f"model.ckpt-{step}.npz"), precision=precision)
+        translator = Translator.load(out, str(out / f"model.ckpt-{step}.npz"), precision="bfloat16")
         (outputs,) = (out / "eval-dev").glob(f"{step}-*.txt")
         assert outputs.read_text(encoding="utf-8") == "".join(
             f"{line}\n" for line in translator.translate([source for source, _ in pairs])

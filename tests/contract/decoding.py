@@ -142,7 +142,6 @@ CASES = {
             targets={0: "der Hund sieht 3 Häuser .", 3: "日本 é", 4: "die Katze", 8: "Hund Hund"},
             precision="bfloat16",
         ),
-        "int8": Case(precision="int8"),
     },
     SUBWORDS: {
         "usual": Case(),

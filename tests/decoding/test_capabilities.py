@@ -126,6 +126,14 @@ def test_attention_of_one_set_of_heads():
             check(asked, capabilities.CTRANSLATE2)
 
 
+@pytest.mark.parametrize("place", [capabilities.TENSORFLOW, capabilities.JAX], ids=lambda place: place.name)
+def test_int8_is_that_of_ctranslate2(place):
+    asked = DecodeHParams().asked({"int8": True})
+    check(asked, capabilities.CTRANSLATE2)
+    with pytest.raises(T2TError, match=f"^{place.name} does not support int8: use --engine=ctranslate2, or"):
+        check(asked, place)
+
+
 def test_each_hyperparameter_of_a_model_is_listed_once():
     of_models = {name for name, about in hparams.ABOUT.items() if about.model}
     assert sorted([*HELD, *SIZES]) == sorted(of_models)
@@ -157,15 +165,17 @@ def translator(tmp_path_factory):
     return Translator(Transformer(TINY, vocabulary.size), vocabulary)
 
 
+def test_a_translator_on_tensorflow_has_no_int8(translator):
+    with pytest.raises(T2TError, match="TensorFlow does not support int8"):
+        Translator(translator.model, translator.vocabulary, config=EngineConfig(precision="int8"))
+
+
 @pytest.mark.parametrize(
     "use",
     [
         lambda translator, folder: ServingModule(translator),
         lambda translator, folder: write_litert(translator, folder),
         lambda translator, folder: check_convertible(translator.model.hparams),
-        lambda translator, folder: Translator(
-            translator.model, translator.vocabulary, config=EngineConfig(precision="int8")
-        ),
         lambda translator, folder: jax_engine(translator.model),
         lambda translator, folder: ensemble(translator.model),
     ],

@@ -29,7 +29,7 @@ def imported(tmp_path_factory, subwords_file):
 @pytest.mark.slow
 @pytest.mark.nightly
 def test_in_fewer_bits(imported, tmp_path):
-    flags = [f"--output_dir={imported[0]}", f"--export_dir={tmp_path}", "--quantize=int8"]
+    flags = [f"--output_dir={imported[0]}", f"--export_dir={tmp_path}", "--quantize=int8_weights"]
     assert exporter.main(["t2t-exporter", *flags]) == 0
     assert len(asking(FolderModel(tmp_path)).nbest(LINES)) == len(LINES)
 

@@ -10,11 +10,9 @@ from hypothesis.extra import numpy as arrays
 
 from t2t_revival import DecodeHParams, HParams, T2TError, Transformer, Translator
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
-from t2t_revival.decoding.int8 import MAX_FACTOR, MAX_INT8, quantize_int8
-from t2t_revival.model.products import replace_matrices
 from t2t_revival.serving.export import export
+from t2t_revival.serving.int8_weights import quantize_int8
 from t2t_revival.serving.module import PRECISIONS, ServingModule
-from tests.support.int8_in_float32 import assign_multiples
 
 LINES = ["the dog sees 3 houses .", "", "a cat", "der dog sees 4 houses . " * 3]
 MATRICES = arrays.arrays(
@@ -24,10 +22,10 @@ MATRICES = arrays.arrays(
 )
 
 
-@given(matrix=MATRICES, axis=st.sampled_from([0, 1]), largest=st.sampled_from([MAX_FACTOR, MAX_INT8]))
-def test_nothing_is_farther_off_than_half_a_step(matrix, axis, largest):
-    integers, scales = quantize_int8(matrix, axis, largest)
-    assert np.abs(integers.astype(int)).max(initial=0) <= largest
+@given(matrix=MATRICES, axis=st.sampled_from([0, 1]))
+def test_nothing_is_farther_off_than_half_a_step(matrix, axis):
+    integers, scales = quantize_int8(matrix, axis)
+    assert np.abs(integers.astype(int)).max(initial=0) <= 127
     assert integers.dtype == np.int8
     assert scales.shape == tuple(size if i == axis else 1 for i, size in enumerate(matrix.shape))
     assert (np.abs(integers * scales - matrix) <= scales * 0.51).all()
@@ -52,20 +50,24 @@ def vocabulary(vocabulary_file):
     return Vocabulary(vocabulary_file)
 
 
+def assign_multiples(model):
+    """Gives a model the values of its int8 weights."""
+    for weight in model.weights:
+        if weight.trainable and len(weight.shape) == 2:
+            axis = 0 if "embeddings" in weight.path else 1
+            integers, scales = quantize_int8(np.asarray(weight), axis)
+            weight.assign(integers * scales)
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("kind", "quantize", "largest"), [("attention", "int8_weights", MAX_INT8), ("ssru", "int8", MAX_FACTOR)]
-)
-def test_int8_computes_with_the_multiples(vocabulary, kind, quantize, largest):
-    """Outputs are those of a model whose weights are the multiples, and whose rows are too in "int8"."""
+@pytest.mark.parametrize("kind", ["attention", "ssru"])
+def test_int8_weights_are_the_multiples(vocabulary, kind):
     changes = {"decoder_self_attention": kind}
-    expected, source = (translator(vocabulary, PRECISIONS[quantize], **changes) for _ in range(2))
-    module = ServingModule(source, quantize)
-    rounded = assign_multiples(expected.model, largest)
+    expected, source = (translator(vocabulary, PRECISIONS["int8_weights"], **changes) for _ in range(2))
+    module = ServingModule(source, "int8_weights")
+    assign_multiples(expected.model)
     found = module.translate(tf.constant(LINES))
-    with replace_matrices(rounded if quantize == "int8" else []):
-        outputs = expected.nbest(LINES)
-    for row, (output,) in enumerate(outputs):
+    for row, (output,) in enumerate(expected.nbest(LINES)):
         assert found["outputs"].numpy()[row, 0].decode() == output.text
         np.testing.assert_allclose(found["scores"].numpy()[row, 0], output.score, rtol=1e-3)
 
@@ -84,8 +86,7 @@ def as_tensorflow_serving(version):
     [
         pytest.param("none", 4, marks=pytest.mark.nightly),
         pytest.param("bfloat16", 2, marks=pytest.mark.nightly),
-        ("int8", 1),
-        pytest.param("int8_weights", 1, marks=pytest.mark.nightly),
+        ("int8_weights", 1),
     ],
 )
 def test_what_is_saved(vocabulary, tmp_path, quantize, bytes_of_a_weight):
@@ -98,7 +99,7 @@ def test_what_is_saved(vocabulary, tmp_path, quantize, bytes_of_a_weight):
     matrices = sum(int(np.prod(w.shape)) for w in source.model.weights if len(w.shape) == 2)
     scales = 4 * (310 + 2 * (3 * 8 + 8 + 16 + 8) + 2 * (3 * 8 + 8 + 8 + 16 + 8 + 16 + 8))
     kernel = 4 * 310 * 8  # of the softmax, turned
-    beside = {"none": kernel, "bfloat16": 0, "int8": scales, "int8_weights": scales}[quantize]
+    beside = {"none": kernel, "bfloat16": 0, "int8_weights": scales}[quantize]
     assert saved == bytes_of_a_weight * matrices + beside
     module = ServingModule(source, quantize)
     expected = module.translate(tf.constant(LINES))
@@ -126,3 +127,8 @@ def test_a_model_of_another_precision_is_refused(vocabulary):
     for quantize in ("bfloat16", "int8_weights"):
         with pytest.raises(T2TError, match=f"quantize={quantize}: load the model with precision="):
             ServingModule(translator(vocabulary, "float32"), quantize)
+
+
+def test_int8_products_are_refused(vocabulary):
+    with pytest.raises(T2TError, match="a SavedModel does not support int8: give --quantize=int8_weights or"):
+        ServingModule(translator(vocabulary, "float32"), "int8")

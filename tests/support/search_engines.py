@@ -15,7 +15,7 @@ ONE_SETTING = "a call has one setting for all its sentences"
 NO_CONTROL = "outputs are not controlled on this engine"
 NO_LAYER = "this engine has no such layer"
 _FIXED = dict.fromkeys(
-    ("prefixes", "phrases", "trees", "guards", "samples", "frozen", "int8", "scores"), NO_CONTROL
+    ("prefixes", "phrases", "trees", "guards", "samples", "frozen", "scores"), NO_CONTROL
 ) | {"settings": ONE_SETTING}
 RESTRICTED = ("ctranslate2",)  # engines whose probabilities are among tokens but PAD, and EOS at once
 CANNOT: dict[str, dict[str, str]] = {
@@ -30,7 +30,7 @@ CANNOT: dict[str, dict[str, str]] = {
     "fixed": _FIXED | {"programs": "JAX makes them"},
     "jax": _FIXED | {"ensemble": "the process of tests has one model"},
     "ctranslate2": {
-        **dict.fromkeys(("phrases", "trees", "samples", "int8"), NO_CONTROL),
+        **dict.fromkeys(("phrases", "trees", "samples"), NO_CONTROL),
         **dict.fromkeys(("attention_window", "ssru", "words", "key_channels", "ensemble"), NO_LAYER),
         "settings": ONE_SETTING,
         "prefixes": "EOS does not come at once after them: test_ctranslate2_engine.py",

@@ -83,7 +83,6 @@ class Request:
         early_stopping: see `DecodeHParams`.
         banned: a token that no output has.
         frozen: whether the model's weights do not change.
-        int8: whether products are computed in int8, with the weights that the model has at the first call.
     """
 
     beams: Any = 4
@@ -99,12 +98,11 @@ class Request:
     early_stopping: bool = False
     banned: int = PAD
     frozen: bool = False
-    int8: bool = False
 
     @property
     def compiled(self) -> dict[str, Any]:
         """The settings that a search is compiled with."""
-        names = ("trees", "guards", "early_stopping", "banned", "frozen", "int8")
+        names = ("trees", "guards", "early_stopping", "banned", "frozen")
         return {name: getattr(self, name) for name in names}
 
     @property
@@ -205,13 +203,13 @@ def ensemble(*models: Any, mean: str = "probabilities") -> Any:
 
 
 def score(
-    model: Any, sources: Sequence[Ids], targets: Sequence[Ids], engine: str = "tensorflow", int8: bool = False
+    model: Any, sources: Sequence[Ids], targets: Sequence[Ids], engine: str = "tensorflow"
 ) -> np.ndarray:
     """Returns the log-probabilities of given outputs, [sentences]."""
     if engine == "ctranslate2":
         with _converted(model) as converted:
             return converted.score(padded(sources), padded(targets))
-    return np.asarray(_engine(model, int8=int8).score(padded(sources), padded(targets)))
+    return np.asarray(_engine(model).score(padded(sources), padded(targets)))
 
 
 # TensorFlow
@@ -225,8 +223,7 @@ def _engine(model: Any, **how: Any) -> Any:
 
     trees, banned = how.pop("trees", ()), how.pop("banned", PAD)
     options = dict(how.pop("guards", ())) | {"constrained": bool(trees)}
-    precision = "int8" if how.pop("int8", False) else "float32"
-    config = EngineConfig(precision=precision, constant_weights=how.pop("frozen", False))
+    config = EngineConfig(constant_weights=how.pop("frozen", False))
     vocabulary: Any = SimpleNamespace(pieces=trees, banned=banned)
     engine = TensorFlowEngine(model, vocabulary, DecodeHParams(**options, **how), config)
     engine.graph.spelling = _Spelling(model.target_vocab_size)  # type: ignore[misc]

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Literal
 from t2t_revival.cli.support import tensorflow_setup
 from t2t_revival.cli.support.flags import group
 from t2t_revival.cli.support.messages import say
+from t2t_revival.decoding import capabilities
 from t2t_revival.decoding.capabilities import Place
 from t2t_revival.decoding.engine import EngineConfig
-from t2t_revival.decoding.options import CTRANSLATE2, JAX, DecodeHParams
+from t2t_revival.decoding.options import CTRANSLATE2, INT8, JAX, DecodeHParams
 from t2t_revival.decoding.trained_models import TrainedModel, load_translator
 from t2t_revival.utils import keras_config
 
@@ -26,7 +27,7 @@ class Engine:
     Attributes:
         name: Engine that decodes. ctranslate2 needs the package of that name; it converts a checkpoint once,
             into a folder beside it.
-        precision: Type of the numbers with which the engine decodes.
+        precision: Type of the numbers with which the engine decodes; int8 is CTranslate2's.
     """
 
     name: Literal["tensorflow", "ctranslate2"] = "tensorflow"
@@ -49,6 +50,10 @@ class Engine:
     def place(self) -> Place:
         """The engine, as a place of what can be asked for."""
         return EngineConfig(self.name).place
+
+    def check(self) -> None:
+        """Raises T2TError for a precision that the engine does not have; CTranslate2 checks its own."""
+        capabilities.check(DecodeHParams().asked({"int8": self.precision == INT8}), self.place)
 
     def load_backend(self, typed: bool = False) -> None:
         """Imports Keras's backend where it is the engine; see `tensorflow_setup.load_backend`."""
