@@ -17,6 +17,14 @@ from typing import Any, TypeVar
 
 from t2t_revival import registration
 from t2t_revival.errors import T2TError, did_you_mean
+from t2t_revival.hparams.variants import (
+    FEED_FORWARDS,
+    NORMS,
+    POSITIONS,
+    SELF_ATTENTIONS,
+    described,
+    variant_of,
+)
 from t2t_revival.utils import checked_json
 from t2t_revival.utils.texts import shown
 
@@ -31,7 +39,6 @@ PARSERS: dict[str, Callable[[str], Any]] = {
     "str": str,
 }
 REMOVED = {"reverse_target": False}  # hparams of earlier versions, with the value that models still may have
-OF_POSITIONS = {"emb": ["max_length"], "relative": ["max_relative_position"]}  # settings of tables
 LAYER_SEQUENCES = {("none", "dan"): "post-norm", ("n", "da"): "pre-norm"}
 
 
@@ -105,15 +112,14 @@ class HParams:
     )
     decoder_self_attention: str = hparam(
         "attention",
-        '"attention" (3.2.3) or "ssru" (recurrent, Kim et al., 2019)',
-        choices=("attention", "ssru"),
+        described(SELF_ATTENTIONS),
+        choices=tuple(SELF_ATTENTIONS),
         model=True,
     )
     pos: str = hparam(
         "sinusoid",
-        'positions (3.5): "sinusoid" (paper), "timing" (T2T), "emb" (learned), "rotary" (Su et al., 2021) or '
-        '"relative" (Shaw et al., 2018)',
-        choices=("sinusoid", "timing", "emb", "rotary", "relative"),
+        f"positions (3.5): {described(POSITIONS)}",
+        choices=tuple(POSITIONS),
         model=True,
         t2t=True,
     )
@@ -122,14 +128,14 @@ class HParams:
     )
     ffn_activation: str = hparam(
         "relu",
-        'of the inner layer (3.3): "relu", "gelu", "swish", or gated "geglu", "swiglu" (Shazeer, 2020)',
-        choices=("relu", "gelu", "swish", "geglu", "swiglu"),
+        f"of the inner layer (3.3): {described(FEED_FORWARDS)}",
+        choices=tuple(FEED_FORWARDS),
         model=True,
     )
     norm_type: str = hparam(
         "layer",
-        'normalisation: "layer" (3.1), or "rms" without mean and bias (Zhang and Sennrich, 2019)',
-        choices=("layer", "rms"),
+        f"normalisation: {described(NORMS)}",
+        choices=tuple(NORMS),
         model=True,
         t2t=True,
     )
@@ -276,9 +282,13 @@ class HParams:
     def architecture(self) -> dict[str, Any]:
         """Returns the settings that determine a model's weights and outputs, not its training."""
         known = [(name, about.model) for name, about in ABOUT.items() if about.model]
-        names = [name if described is True else described for name, described in known]
-        names += OF_POSITIONS.get(self.pos, [])
+        names = [name if shown is True else shown for name, shown in known] + self._settings_of_variants()
         return {name: getattr(self, name) for name in names}
+
+    def _settings_of_variants(self) -> list[str]:
+        """Returns the hparams that the model is of by what stands in the place of the paper's parts."""
+        rows = [variant_of(name, getattr(self, name)) for name, about in ABOUT.items() if about.model]
+        return [setting for row in rows if row for setting in row.settings]
 
     def with_model_of(self, other: HParams) -> HParams:
         """Returns a copy with those settings of another set that determine its model.
@@ -287,7 +297,7 @@ class HParams:
             T2TError: as `replace`.
         """
         names = ["num_hidden_layers", "layer_postprocess_sequence", "norm_epsilon"]
-        names += OF_POSITIONS.get(other.pos, [])
+        names += other._settings_of_variants()
         names += [name for name, about in ABOUT.items() if about.model]
         return self.replace(**{name: getattr(other, name) for name in names})
 
@@ -452,7 +462,7 @@ def _combination_faults(h: HParams) -> list[str]:
         faults.append(
             f"pos=rotary needs heads of an even size, not {h.key_channels} / {h.num_heads} channels"
         )
-    if h.pos in ("rotary", "relative") and h.attention_window:
+    if POSITIONS[h.pos].made_by and h.attention_window:
         faults.append(f"attention_window cannot be combined with pos={h.pos}: leave one out")
     sequences = (h.layer_preprocess_sequence, h.layer_postprocess_sequence)
     if sequences not in LAYER_SEQUENCES:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from t2t_revival.hparams.hparams import HParams
+from t2t_revival.hparams.variants import FEED_FORWARDS
 
 
 def count_weights(hparams: HParams, vocab_size: int) -> int:
@@ -16,7 +17,7 @@ def count_weights(hparams: HParams, vocab_size: int) -> int:
     self_attention = attention + relative
     recurrent = 2 * hidden * hidden + hidden if hparams.decoder_self_attention == "ssru" else 0
     feed_forward = 2 * hidden * hparams.filter_size + hparams.filter_size + hidden
-    if hparams.ffn_activation.endswith("glu"):
+    if FEED_FORWARDS[hparams.ffn_activation].is_gated:
         feed_forward = 3 * hidden * hparams.filter_size
     encoder = hparams.encoder_layers * (self_attention + feed_forward + 2 * norm)
     decoder = hparams.decoder_layers * ((recurrent or self_attention) + attention + feed_forward + 3 * norm)

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from t2t_revival.decoding.hypothesis_scores import ALPHA, NORMALIZE
 from t2t_revival.errors import T2TError
-from t2t_revival.hparams import HParams
+from t2t_revival.hparams import HParams, variants
+from t2t_revival.hparams.variants import VARIANTS, variant_of
 
 if TYPE_CHECKING:
     from t2t_revival.problems.problem import Problem
@@ -65,6 +66,7 @@ class Place:
         remedy: what to do about others.
         remedies: what to do about some of these.
         exclude: as `EXCLUDE`, of this place alone.
+        holds: where it has a model of its own, what `Variant.held_by` calls it.
     """
 
     name: str
@@ -72,6 +74,7 @@ class Place:
     remedy: str = "leave it out"
     remedies: Mapping[str, str] = field(default_factory=dict)
     exclude: Mapping[str, Set[str]] = field(default_factory=dict)
+    holds: str = ""
 
     def refusal(self, feature: str, written: str = "") -> T2TError:
         """Returns the error of a feature that it does not support, as the user has `written` it."""
@@ -97,6 +100,7 @@ JAX = Place(
     SEARCH | READ | CHOICE | {"split_sentences", "constrained", "ensemble"},
     "set KERAS_BACKEND=tensorflow",
     OF_INT8,
+    holds=variants.JAX,
 )
 CTRANSLATE2 = Place(
     "CTranslate2",
@@ -109,6 +113,7 @@ CTRANSLATE2 = Place(
     | {"token_scores", "split_sentences", "prefixes", "shortlist", "int8"},
     "use --engine=tensorflow",
     exclude={"coverage_penalty": {"alignments", "markup"}},  # it returns the attention of one set of heads
+    holds=variants.CTRANSLATE2,
 )
 
 # Kinds of models.
@@ -118,6 +123,7 @@ ENSEMBLE = Place(
     "leave the model out",
     dict.fromkeys(OF_ATTENTION, "it needs the attention of one model, so leave one of them out")
     | {"shortlist": "leave it out"},
+    holds=variants.ENSEMBLE,
 )
 NO_SELF_ATTENTION = Place(
     "a decoder without self-attention", DECODING | SCORED | OF_TEXT | GIVEN | MODELS | {"int8"}
@@ -141,6 +147,7 @@ SAVED_MODEL = Place(
         "sampling_method": "leave it out, and give it to t2t-query-server",
         "int8": "give --quantize=int8_weights or bfloat16, or --format=ctranslate2",
     },
+    holds=variants.SAVED_MODEL,
 )
 REQUEST = Place(
     "a request to an exported model",
@@ -158,12 +165,19 @@ REQUEST = Place(
         "batch_size": "give --batch_size, in lines",
     },
 )
-LITERT = Place("LiteRT's format", SEARCH - {"tag"} | {"int8"}, "give --format=saved_model", OF_DECODER)
+LITERT = Place(
+    "LiteRT's format",
+    SEARCH - {"tag"} | {"int8"},
+    "give --format=saved_model",
+    OF_DECODER,
+    holds=variants.LITERT,
+)
 CTRANSLATE2_FORMAT = Place(
     "CTranslate2's format",
     SEARCH | {"constrained", "shortlist", "int8"},
     "give --format=saved_model",
     OF_DECODER | dict.fromkeys(GUARDS, "leave it out, and give it to each call of translate_batch"),
+    holds=variants.CTRANSLATE2,
 )
 
 OF_MODELS_ALONE = OF_DECODER | dict.fromkeys(
@@ -174,10 +188,15 @@ TRANSFORMERS_FORMAT = Place(
     SEARCH - {"tag"},
     "it holds models such as marian_base, which t2t-distill makes of others; or give --format=saved_model",
     OF_MODELS_ALONE,
+    holds=variants.TRANSFORMERS,
 )
 
 ARGOS_FORMAT = Place(
-    "Argos Translate's format", SEARCH - {"tag"} | {"int8"}, "give --format=ctranslate2", OF_DECODER
+    "Argos Translate's format",
+    SEARCH - {"tag"} | {"int8"},
+    "give --format=ctranslate2",
+    OF_DECODER,
+    holds=variants.CTRANSLATE2,
 )
 
 BERGAMOT_FORMAT = Place(
@@ -185,6 +204,7 @@ BERGAMOT_FORMAT = Place(
     {"beam_size", "greedy", ALPHA, NORMALIZE, "shortlist", "int8"},
     "it holds models such as marian_tiny, which t2t-distill makes of others; or give --format=saved_model",
     OF_MODELS_ALONE,
+    holds=variants.MARIAN,
 )
 
 # What is written, and what draws.
@@ -249,68 +269,15 @@ def places_of(hparams: HParams, problem: Problem | None = None) -> list[Place]:
     return [place for place, is_so in kinds.items() if is_so]
 
 
-# Hyperparameters by which a model is another one: values that have been tried with each holder.
-EXPORTS = SAVED_MODEL, LITERT, CTRANSLATE2_FORMAT, TRANSFORMERS_FORMAT, ARGOS_FORMAT, BERGAMOT_FORMAT
-HOLDERS = *EXPORTS, CTRANSLATE2, JAX, ENSEMBLE
-BOTH = (False, True)
-HELD: dict[str, tuple[Any, ...]] = {  # by all holders but those of `FEWER`
-    "pos": ("sinusoid", "timing", "emb", "rotary", "relative"),
-    "decoder_self_attention": ("attention", "ssru"),
-    "ffn_activation": ("relu", "gelu", "swish", "geglu", "swiglu"),
-    "norm_type": ("layer", "rms"),
-    "layer_preprocess_sequence": ("none", "n"),
-    "projection_bias": BOTH,
-    "softmax_bias": BOTH,
-    "use_target_space_embedding": BOTH,
-    "shared_embedding_and_softmax_weights": BOTH,
-    "deterministic_attention": BOTH,
-}
-_IN_CTRANSLATE2: dict[str, tuple[Any, ...]] = {  # which has a model of its own
-    "decoder_self_attention": ("attention",),
-    "attention_window": (0,),
-    "deterministic_attention": (False,),
-}
-_OF_MARIAN: dict[str, tuple[Any, ...]] = {
-    "pos": ("timing",),
-    "ffn_activation": ("relu", "swish"),
-    "norm_type": ("layer",),
-    "layer_preprocess_sequence": ("none",),
-    "attention_key_channels": (0,),
-    "attention_value_channels": (0,),
-    "attention_window": (0,),
-    "deterministic_attention": (False,),
-    "use_target_space_embedding": (False,),
-    "shared_embedding_and_softmax_weights": (True,),
-}
-FEWER: dict[Place, dict[str, tuple[Any, ...]]] = {
-    CTRANSLATE2: _IN_CTRANSLATE2,
-    CTRANSLATE2_FORMAT: _IN_CTRANSLATE2,
-    ARGOS_FORMAT: _IN_CTRANSLATE2,
-    TRANSFORMERS_FORMAT: _OF_MARIAN
-    | {
-        "decoder_self_attention": ("attention",),
-        "pos": ("sinusoid", "timing"),
-        "ffn_activation": ("relu", "gelu", "swish"),
-    },
-    BERGAMOT_FORMAT: _OF_MARIAN,
-    LITERT: {"deterministic_attention": (False,)},
-    ENSEMBLE: {"deterministic_attention": (False,)},
-}
-SIZES = (  # all of whose values are held
-    *("num_encoder_layers", "num_decoder_layers", "hidden_size", "filter_size", "num_heads"),
-    *("attention_key_channels", "attention_value_channels", "attention_window"),
-)
-
-
 def check_held(hparams: HParams, holder: Place) -> None:
     """Checks that an engine or a format can hold a model.
 
-    A hyperparameter that is listed nowhere must have its default, which is that of models that were trained
+    A hyperparameter that `VARIANTS` lacks must have its default, which is that of models that were trained
     before there was such a hyperparameter.
 
     Args:
         hparams: of the model.
-        holder: one of `HOLDERS`.
+        holder: a place that `holds` models.
 
     Raises:
         T2TError: it cannot; names the hyperparameter.
@@ -319,9 +286,8 @@ def check_held(hparams: HParams, holder: Place) -> None:
         if not hparam.metadata["about"].model:
             continue
         name, value = hparam.name, getattr(hparams, hparam.name)
-        anything = (value,) if name in SIZES else (hparam.default,)
-        held = value in FEWER.get(holder, {}).get(name, HELD.get(name, anything))
-        if not held:
+        row = variant_of(name, value)
+        if not (holder.holds in row.held_by if row else name not in VARIANTS and value == hparam.default):
             raise T2TError(
                 f"{holder.name} does not support {name}={value}, which this model has: {holder.remedy}"
             )

@@ -7,6 +7,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from t2t_revival.hparams.variants import FEED_FORWARDS
 from t2t_revival.model.dropout import Dropout
 from t2t_revival.model.layer import ConfiguredLayer, LayerConfig, SideBySide
 from t2t_revival.model.products import matmul
@@ -16,7 +17,6 @@ ACTIVATIONS: dict[str, Callable[[Any], Any]] = {  # of the inner layer
     "gelu": partial(ops.gelu, approximate=False),  # Hendrycks and Gimpel, 2016
     "swish": ops.silu,  # Ramachandran et al., 2017
 }
-GATES = {"geglu": ACTIVATIONS["gelu"], "swiglu": ACTIVATIONS["swish"]}  # of gated networks
 
 
 @keras.saving.register_keras_serializable("t2t_revival")
@@ -33,7 +33,7 @@ class FeedForward(ConfiguredLayer):
 
     def __init__(self, config: LayerConfig, **kwargs: Any) -> None:
         super().__init__(config, **kwargs)
-        self.activation = ACTIVATIONS[config.ffn_activation]
+        self.activation = ACTIVATIONS[FEED_FORWARDS[config.ffn_activation].activation]
         self.dropout = Dropout(config.relu_dropout, dtype=self.dtype_policy, name="dropout")
 
     def build(self, input_shape: Any = None) -> None:
@@ -72,7 +72,7 @@ class GatedFeedForward(ConfiguredLayer):
 
     def __init__(self, config: LayerConfig, **kwargs: Any) -> None:
         super().__init__(config, **kwargs)
-        self.activation = GATES[config.ffn_activation]
+        self.activation = ACTIVATIONS[FEED_FORWARDS[config.ffn_activation].activation]
         self.dropout = Dropout(config.relu_dropout, dtype=self.dtype_policy, name="dropout")
 
     def build(self, input_shape: Any = None) -> None:

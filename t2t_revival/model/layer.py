@@ -24,11 +24,11 @@ class LayerConfig:
         value_channels: h * d_v, likewise.
         attention_dropout: probability, on attention weights.
         relu_dropout: probability, inside the feed-forward network.
-        ffn_activation: of the feed-forward network; see `variations.FEED_FORWARDS`.
+        ffn_activation: of the feed-forward network; see `variants.FEED_FORWARDS`.
         pre_norm: whether norms come before sub-layers (T2T v2, v3), not after them (the paper).
-        norm_type: of all norms; see `variations.NORMS`.
+        norm_type: of all norms; see `variants.NORMS`.
         norm_epsilon: added to the variance in normalisation.
-        pos: how positions are told; see `variations.POSITIONS_IN_ATTENTION` for those that attention tells.
+        pos: how positions are told; see `variants.POSITIONS`.
         max_relative_position: distance from which on relative positions are alike, positions.
         projection_bias: whether the projections of attention add a bias.
         attention_window: r of restricted self-attention (section 4), positions; 0 shows all.

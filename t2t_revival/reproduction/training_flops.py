@@ -10,6 +10,7 @@ import numpy as np
 
 from t2t_revival.data.workers import cores
 from t2t_revival.hparams import HParams
+from t2t_revival.hparams.variants import FEED_FORWARDS
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -32,7 +33,7 @@ def training_flops(
     source, target = (side.sum() for side in lengths)
     key, value, hidden = hparams.key_channels, hparams.value_channels, hparams.hidden_size
     projections = 2 * hidden * (key + value)  # W^Q, W^K, W^V and W^O (section 3.2.2)
-    is_gated = hparams.ffn_activation in ("geglu", "swiglu")
+    is_gated = FEED_FORWARDS[hparams.ffn_activation].is_gated
     network = (3 if is_gated else 2) * hidden * hparams.filter_size  # section 3.3
     pair = key + value  # of one query and one memory position: a score, and its share of the value
     encoder = source * (projections + network) + (lengths[0] ** 2).sum() * pair

@@ -14,12 +14,8 @@ from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.decoding import capabilities
 from t2t_revival.decoding.capabilities import (
     EXCLUDE,
-    FEWER,
-    HELD,
-    HOLDERS,
     NEEDS,
     OF_CALLS,
-    SIZES,
     Place,
     check,
     check_held,
@@ -27,6 +23,7 @@ from t2t_revival.decoding.capabilities import (
 from t2t_revival.decoding.engine import EngineConfig
 from t2t_revival.decoding.engines import CLASSES
 from t2t_revival.hparams import hparams
+from t2t_revival.hparams.variants import ALL, POSITIONS, VARIANTS, Variant
 from t2t_revival.serving.module import ServingModule
 from tests.support.searches import ensemble, jax_engine
 
@@ -41,6 +38,7 @@ SETTINGS: dict[str, Any] = {  # each with a value that is not its default
     **{"alternatives": 2, "shortlist": "on", "normalize": 1.0, "unicode_form": "nfc"},
 }
 PLACES = [place for place in vars(capabilities).values() if isinstance(place, Place)]
+HOLDERS = [place for place in PLACES if place.holds]
 METHODS = {  # of engines, by what they are for
     "constraints": "spelling",
     "scores": "score",
@@ -136,9 +134,8 @@ def test_int8_is_that_of_ctranslate2(place):
 
 def test_each_hyperparameter_of_a_model_is_listed_once():
     of_models = {name for name, about in hparams.ABOUT.items() if about.model}
-    assert sorted([*HELD, *SIZES]) == sorted(of_models)
-    for values in (HELD, *FEWER.values()):
-        assert all(set(values[name]) <= set(hparams.ABOUT[name].choices or values[name]) for name in values)
+    assert VARIANTS.keys() == of_models
+    assert {place.holds for place in HOLDERS} == ALL
 
 
 @pytest.mark.parametrize("holder", HOLDERS, ids=lambda holder: holder.name)
@@ -147,6 +144,18 @@ def test_a_new_value_is_refused(holder, monkeypatch):
     monkeypatch.setitem(hparams.ABOUT, "norm_type", hparams.About("", choices=("power",)))
     with pytest.raises(T2TError, match=rf"^{holder.name} does not support norm_type=power, which this model"):
         check_held(TINY.replace(norm_type="power"), holder)
+
+
+@pytest.mark.parametrize("holder", HOLDERS, ids=lambda holder: holder.name)
+def test_a_variant_is_refused_by_what_its_row_does_not_name(holder, monkeypatch):
+    monkeypatch.setitem(hparams.ABOUT, "pos", hparams.About("", choices=("alibi",)))
+    monkeypatch.setitem(POSITIONS, "alibi", Variant(frozenset({"SavedModel"}), "Press et al., 2022"))
+    newer = TINY.replace(pos="alibi")
+    if holder is capabilities.SAVED_MODEL:
+        check_held(newer, holder)
+        return
+    with pytest.raises(T2TError, match=rf"^{holder.name} does not support pos=alibi, which this model"):
+        check_held(newer, holder)
 
 
 @pytest.mark.parametrize("holder", HOLDERS, ids=lambda holder: holder.name)

@@ -104,7 +104,7 @@ def test_the_reference_has_every_command_flag_and_set(hook: ModuleType) -> None:
     assert "`--[no]xla`" in commands_page
     assert "| `table3_a_h1` |" in hparams_page
     assert "`attention_window` = `0`" in hparams_page
-    assert "| `shortlist` | no | no | yes |" in hook.decoding_page()
+    assert "| `shortlist`, int8 | no | no | yes |" in hook.decoding_page()
 
 
 @pytest.mark.nightly

@@ -1,5 +1,7 @@
 """Parts that hparams put in the place of the paper's: values beside NumPy, and position by position."""
 
+from pkgutil import resolve_name
+
 import keras
 import numpy as np
 import pytest
@@ -8,14 +10,13 @@ from hypothesis import strategies as st
 from keras import ops
 
 from t2t_revival import Transformer
-from t2t_revival.hparams.hparams import ABOUT
+from t2t_revival.hparams.variants import POSITIONS, VARIANTS, Variant
 from t2t_revival.model.attention import scaled_dot_product_attention
 from t2t_revival.model.embedding import ENCODINGS
 from t2t_revival.model.extensions.positions import RelativeAttention, rotate
 from t2t_revival.model.feed_forward import ACTIVATIONS, FeedForward, GatedFeedForward
 from t2t_revival.model.layer import LayerConfig
 from t2t_revival.model.norms import RMSNorm
-from t2t_revival.model.variations import FEED_FORWARDS, NORMS, POSITIONS_IN_ATTENTION
 from tests.support.tiny_models import TINY, VARIATIONS
 
 RNG = np.random.default_rng(5)
@@ -26,10 +27,14 @@ def normal(*shape: int) -> np.ndarray:
     return RNG.standard_normal(shape).astype("float32")
 
 
-def test_each_value_of_an_hparam_has_its_class() -> None:
-    assert [*ENCODINGS, "emb", *sorted(POSITIONS_IN_ATTENTION, reverse=True)] == [*ABOUT["pos"].choices]
-    assert tuple(FEED_FORWARDS) == ABOUT["ffn_activation"].choices
-    assert tuple(NORMS) == ABOUT["norm_type"].choices
+@pytest.mark.parametrize("row", [row for rows in VARIANTS.values() for row in rows.values()])
+def test_each_value_of_an_hparam_has_its_class(row: Variant) -> None:
+    assert not row.made_by or isinstance(resolve_name(f"t2t_revival.model.{row.made_by}"), type)
+    assert not row.activation or row.activation in ACTIVATIONS
+
+
+def test_positions_are_added_or_told_by_attention() -> None:
+    assert {*ENCODINGS, "emb"} == {name for name, row in POSITIONS.items() if not row.made_by}
 
 
 def turned(vector: np.ndarray, position: int) -> np.ndarray:

@@ -7,19 +7,20 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_revival import HParams, Transformer
+from t2t_revival.hparams.variants import VARIANTS
 from tests.support.searches import cached
 from tests.support.searches import forget as forget  # called by conftest.py
 
 PAD, EOS = 0, 1
 TINY = HParams(num_hidden_layers=2, hidden_size=8, filter_size=16, num_heads=2)
 PRE_NORM = {"layer_preprocess_sequence": "n", "layer_postprocess_sequence": "da"}
-VARIATIONS = {  # of the paper's model, by hparams
-    "rotary": {"pos": "rotary"},
+VARIATIONS: dict[str, dict] = {  # of the paper's model, by hparams
+    value: {name: value}
+    for name in ("pos", "ffn_activation", "norm_type")
+    for value, row in VARIANTS[name].items()
+    if row.made_by and value != getattr(TINY, name)
+} | {
     "relative": {"pos": "relative", "max_relative_position": 2, "use_target_space_embedding": True},
-    "gelu": {"ffn_activation": "gelu"},
-    "swish": {"ffn_activation": "swish"},
-    "geglu": {"ffn_activation": "geglu"},
-    "rms": {"norm_type": "rms"},
     "biases": {"projection_bias": True, "softmax_bias": True},
     "modern": {"pos": "rotary", "ffn_activation": "swiglu", "norm_type": "rms", **PRE_NORM},
 }

@@ -8,10 +8,10 @@ import numpy as np
 from ctranslate2.specs import common_spec, transformer_spec
 
 from t2t_revival.data.vocabulary.sentencepiece import PAD
+from t2t_revival.hparams.variants import FEED_FORWARDS, POSITIONS
 from t2t_revival.model.extensions.positions import RelativeAttention
-from t2t_revival.model.feed_forward import GATES, GatedFeedForward
+from t2t_revival.model.feed_forward import GatedFeedForward
 from t2t_revival.model.norms import LayerNorm
-from t2t_revival.model.variations import POSITIONS_IN_ATTENTION
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.alignment_heads import AlignmentHeads
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     from t2t_revival.model.embedding import PositionalEncoding
     from t2t_revival.model.stacks import DecoderLayer, EncoderLayer
 
-ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "swish": "SWISH", "geglu": "GELU", "swiglu": "SWISH"}
 NEG_INF = -1e4  # bias of PAD, so that it is never produced; within the range of float16
 
 
 def make_spec(model: Transformer, positions: int) -> Any:
     """Returns a model's weights as CTranslate2's specification, float32, with `positions` encoded."""
     h = model.hparams
+    network = FEED_FORWARDS[h.ffn_activation]
     kind = {
         "pre_norm": h.pre_norm,
         "rms_norm": h.norm_type == "rms",
-        "activation": common_spec.Activation[ACTIVATIONS[h.ffn_activation]],
-        "ffn_glu": h.ffn_activation in GATES,
+        "activation": common_spec.Activation[network.activation.upper()],
+        "ffn_glu": network.is_gated,
         "relative_position": h.pos == "relative",
         "rotary_dim": 0 if h.pos == "rotary" else None,  # 0: all channels of a head
         "head_dim": h.key_channels // h.num_heads,
@@ -43,7 +43,7 @@ def make_spec(model: Transformer, positions: int) -> Any:
     encoder, decoder = spec.encoder, spec.decoder
     encoder.embeddings[0].weight = _array(model.source_embedding.embeddings)
     decoder.embeddings.weight = _array(model.target_embedding.embeddings)
-    if h.pos in POSITIONS_IN_ATTENTION:
+    if POSITIONS[h.pos].made_by:
         if h.use_target_space_embedding:  # as part of each embedding, which CTranslate2 multiplies
             target_space = _array(model.source_positions.target_space) / h.hidden_size**0.5
             encoder.embeddings[0].weight = encoder.embeddings[0].weight + target_space
