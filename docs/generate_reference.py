@@ -197,11 +197,11 @@ def hparams_page() -> str:
 
 def decoding_page() -> str:
     """The page of what goes with what in decoding, from `capabilities`."""
-    from t2t_revival.decoding import capabilities
+    from t2t_revival.decoding import capabilities, combinations
     from t2t_revival.decoding.options import DecodeHParams
 
     shown = {field.name: f"`{field.name}`" for field in dataclasses.fields(DecodeHParams)}
-    shown |= capabilities.OF_CALLS
+    shown |= combinations.OF_CALLS
     sections = [
         "# What goes with what in decoding",
         "Settings are those of `--decode_hparams`. What a table does not say to be supported is refused, by "
@@ -218,13 +218,13 @@ def decoding_page() -> str:
         sections += [f"## {title}", "\n".join(lines)]
     sections.append("## What cannot be combined")
     all_places = [place for places in capabilities.TABLES.values() for place in places]
-    pairs = [("", capabilities.EXCLUDE), *((f", in {place.name}", place.exclude) for place in all_places)]
+    pairs = [("", combinations.EXCLUDE), *((f", in {place.name}", place.exclude) for place in all_places)]
     for where, excluded in pairs:
         sections += [
             f"{shown[feature]}{where}\n:   with " + ", ".join(shown[name] for name in shown if name in others)
             for feature, others in excluded.items()
         ]
-    needs = (f"{shown[name]} without `{needed}`" for name, needed in sorted(capabilities.NEEDS.items()))
+    needs = (f"{shown[name]} without `{needed}`" for name, needed in sorted(combinations.NEEDS.items()))
     return "\n\n".join([*sections, f"Of no effect are {', '.join(needs)}."]) + "\n"
 
 

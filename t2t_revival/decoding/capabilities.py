@@ -1,8 +1,8 @@
 """The table of what goes with what in decoding: what each engine, format and kind of model supports.
 
 All of it is allow-lists: a new setting, hyperparameter of models or value is refused everywhere until it is
-tried there and listed. A feature is a setting of `DecodeHParams` by its name, where it has not its default,
-or one of `OF_CALLS`. The page of the documentation is made of these tables.
+tried there and its row names the place. A feature is a setting of `DecodeHParams` by its name, where it has
+not its default, or one of `OF_CALLS`. The page of the documentation is made of these tables.
 """
 
 from __future__ import annotations
@@ -11,7 +11,18 @@ from collections.abc import Mapping, Set
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 
-from t2t_revival.decoding.hypothesis_scores import ALPHA, NORMALIZE
+from t2t_revival.decoding import holders
+from t2t_revival.decoding.combinations import (
+    DETAILS,
+    GUARDS,
+    OF_ATTENTION,
+    OF_CALLS,
+    SAMPLING,
+    check_combinations,
+)
+from t2t_revival.decoding.holders import Holder
+from t2t_revival.decoding.hypothesis_scores import NORMALIZE
+from t2t_revival.decoding.options import SETTINGS
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams, variants
 from t2t_revival.hparams.variants import VARIANTS, variant_of
@@ -19,41 +30,21 @@ from t2t_revival.hparams.variants import VARIANTS, variant_of
 if TYPE_CHECKING:
     from t2t_revival.problems.problem import Problem
 
-OF_CALLS = {  # features that are no settings, as people call them
-    "greedy": "beam_size=1",
-    "n": "more than one output",
-    "prefixes": "forced beginnings",
-    "constraints": "constraints",
-    "scores": "scores of given outputs",
-    "annotations": "details of given outputs",
-    "ensemble": "an ensemble",
-    "int8": "int8",
+_TEXTS = holders.LINES | holders.KINDS - {holders.PARSER} | {holders.TENSORFLOW, holders.REQUEST}
+_GIVEN = holders.KINDS | frozenset(
+    {holders.TENSORFLOW, holders.CTRANSLATE2, holders.REQUEST, holders.SCORE_LINES, holders.TEXT_LINES}
+)
+OF_CALLS_HELD_BY: dict[str, frozenset[Holder]] = {  # features that are no settings, see `OF_CALLS`
+    "greedy": holders.EVERYWHERE,
+    "n": holders.EVERYWHERE - {holders.BERGAMOT, holders.TRANSLATIONS},
+    "prefixes": _TEXTS | {holders.CTRANSLATE2},
+    "constraints": _TEXTS,
+    "scores": _GIVEN,
+    "annotations": _GIVEN,
+    "ensemble": holders.OWN_SEARCH | {holders.JAX, holders.SAVED_MODEL, holders.REQUEST},
+    "int8": holders.FORMATS - {Holder.TRANSFORMERS_FORMAT}
+    | {holders.CTRANSLATE2, holders.NO_SELF_ATTENTION, holders.PARSER},
 }
-COLUMNS = frozenset({"return_beams", "n", "write_beam_scores"})
-LIMITS = frozenset({"beam_size", "greedy", "extra_length", "early_stopping", "batch_size"})
-SEARCH = LIMITS | COLUMNS | {"tag", "tokenized", ALPHA, NORMALIZE}
-READ = frozenset({"unicode_form"})  # how lines are read
-SAMPLING = frozenset({"sampling_method", "sampling_temp", "sampling_keep_top_k", "random_seed"})
-REPETITION = frozenset({"no_repeat_ngram_size", "repetition_penalty", "max_length_ratio"})
-GUARDS = REPETITION | {"min_length_ratio"}
-CHOICE = frozenset({"mbr", "candidates"})
-SCORED = frozenset({"token_scores", "alternatives"})
-DETAILS = SCORED | {"alignments"}
-OF_ATTENTION = frozenset({"coverage_penalty", "alignments", "markup"})
-OF_TEXT = frozenset({"split_sentences", "prefixes", "constraints"})  # not of trees, nor markup
-GIVEN = frozenset({"scores", "annotations"})
-MODELS = frozenset({"constrained", "ensemble"})  # trees; several models
-DECODING = SEARCH | READ | SAMPLING | GUARDS | CHOICE
-
-EXCLUDE = {  # features, and those that they cannot be combined with
-    "constrained": GUARDS | SCORED | OF_ATTENTION | OF_TEXT | {"mbr"},
-    "sampling_method": {"early_stopping", "coverage_penalty", "split_sentences", "constraints"},
-    "coverage_penalty": {"greedy", "mbr"},
-    "split_sentences": DETAILS | {"return_beams", "n", "prefixes", "constraints"},
-    "markup": DETAILS | {"return_beams", "n", "prefixes", "constraints"},
-    "constraints": {"greedy", "mbr", "prefixes"},
-}
-NEEDS = dict.fromkeys(SAMPLING - {"sampling_method"}, "sampling_method=random") | {"candidates": "mbr"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,20 +52,26 @@ class Place:
     """An engine, a format, a kind of model or of file, or a request, and the features that it supports.
 
     Attributes:
+        holder: what `Setting.held_by` calls it.
         name: as people call it.
-        features: that it supports.
         remedy: what to do about others.
         remedies: what to do about some of these.
         exclude: as `EXCLUDE`, of this place alone.
         holds: where it has a model of its own, what `Variant.held_by` calls it.
     """
 
+    holder: Holder
     name: str
-    features: Set[str]
     remedy: str = "leave it out"
     remedies: Mapping[str, str] = field(default_factory=dict)
     exclude: Mapping[str, Set[str]] = field(default_factory=dict)
     holds: str = ""
+
+    @property
+    def features(self) -> Set[str]:
+        """The features that it supports: settings by name, and those of `OF_CALLS`."""
+        of_calls = {name for name, held_by in OF_CALLS_HELD_BY.items() if self.holder in held_by}
+        return of_calls | {name for name, about in SETTINGS.items() if self.holder in about.held_by}
 
     def refusal(self, feature: str, written: str = "") -> T2TError:
         """Returns the error of a feature that it does not support, as the user has `written` it."""
@@ -91,26 +88,20 @@ OF_INT8 = {"int8": "use --engine=ctranslate2, or --precision=bfloat16"}
 
 # Engines.
 TENSORFLOW = Place(
+    Holder.TENSORFLOW,
     "TensorFlow",
-    DECODING | DETAILS | OF_ATTENTION | OF_TEXT | GIVEN | MODELS,
     remedies=OF_CTRANSLATE2 | OF_INT8,
 )
 JAX = Place(
+    Holder.JAX,
     "decoding on JAX",
-    SEARCH | READ | CHOICE | {"split_sentences", "constrained", "ensemble"},
     "set KERAS_BACKEND=tensorflow",
     OF_INT8,
     holds=variants.JAX,
 )
 CTRANSLATE2 = Place(
+    Holder.CTRANSLATE2,
     "CTranslate2",
-    SEARCH
-    | READ
-    | REPETITION
-    | CHOICE
-    | OF_ATTENTION
-    | GIVEN
-    | {"token_scores", "split_sentences", "prefixes", "shortlist", "int8"},
     "use --engine=tensorflow",
     exclude={"coverage_penalty": {"alignments", "markup"}},  # it returns the attention of one set of heads
     holds=variants.CTRANSLATE2,
@@ -118,29 +109,24 @@ CTRANSLATE2 = Place(
 
 # Kinds of models.
 ENSEMBLE = Place(
+    Holder.ENSEMBLE,
     "an ensemble",
-    DECODING | SCORED | OF_TEXT | GIVEN | MODELS,
     "leave the model out",
     dict.fromkeys(OF_ATTENTION, "it needs the attention of one model, so leave one of them out")
     | {"shortlist": "leave it out"},
     holds=variants.ENSEMBLE,
 )
-NO_SELF_ATTENTION = Place(
-    "a decoder without self-attention", DECODING | SCORED | OF_TEXT | GIVEN | MODELS | {"int8"}
-)
-PARSER = Place(
-    "a parser",
-    DECODING | DETAILS | GIVEN | MODELS | {"coverage_penalty", "shortlist", "int8"},
-)
+NO_SELF_ATTENTION = Place(Holder.NO_SELF_ATTENTION, "a decoder without self-attention")
+PARSER = Place(Holder.PARSER, "a parser")
 
 # Exports: their own settings, and requests to a SavedModel by t2t-query-server and t2t-server.
 DECODE = "leave it out, or decode with t2t-decoder"
 OF_DECODER = OF_CTRANSLATE2 | dict.fromkeys(
-    SAMPLING | CHOICE | DETAILS | OF_ATTENTION | {"split_sentences"}, DECODE
+    DETAILS | OF_ATTENTION | {"sampling_method", *SAMPLING, "mbr", "candidates", "split_sentences"}, DECODE
 )
 SAVED_MODEL = Place(
+    Holder.SAVED_MODEL,
     "a SavedModel",
-    SEARCH | READ | GUARDS | MODELS,
     "decode with t2t-decoder",
     OF_CTRANSLATE2
     | {
@@ -150,15 +136,8 @@ SAVED_MODEL = Place(
     holds=variants.SAVED_MODEL,
 )
 REQUEST = Place(
+    Holder.REQUEST,
     "a request to an exported model",
-    SEARCH - {"early_stopping", "batch_size", NORMALIZE}
-    | READ
-    | SAMPLING
-    | CHOICE
-    | DETAILS
-    | GIVEN
-    | OF_TEXT
-    | {"markup", "ensemble"},
     DECODE,
     {
         **dict.fromkeys(GUARDS | {"constrained", "early_stopping", NORMALIZE}, "give it to t2t-exporter"),
@@ -166,55 +145,50 @@ REQUEST = Place(
     },
 )
 LITERT = Place(
+    Holder.LITERT,
     "LiteRT's format",
-    SEARCH - {"tag"} | {"int8"},
     "give --format=saved_model",
     OF_DECODER,
     holds=variants.LITERT,
 )
 CTRANSLATE2_FORMAT = Place(
+    Holder.CTRANSLATE2_FORMAT,
     "CTranslate2's format",
-    SEARCH | {"constrained", "shortlist", "int8"},
     "give --format=saved_model",
     OF_DECODER | dict.fromkeys(GUARDS, "leave it out, and give it to each call of translate_batch"),
     holds=variants.CTRANSLATE2,
 )
 
-OF_MODELS_ALONE = OF_DECODER | dict.fromkeys(
-    GUARDS | SEARCH | {"constrained", "ensemble", "int8"}, "leave it out"
-)
+OF_MODELS_ALONE = dict.fromkeys([*SETTINGS, "n", "ensemble", "int8"], "leave it out") | OF_DECODER
 TRANSFORMERS_FORMAT = Place(
+    Holder.TRANSFORMERS_FORMAT,
     "transformers' format",
-    SEARCH - {"tag"},
     "it holds models such as marian_base, which t2t-distill makes of others; or give --format=saved_model",
     OF_MODELS_ALONE,
     holds=variants.TRANSFORMERS,
 )
 
 ARGOS_FORMAT = Place(
+    Holder.ARGOS_FORMAT,
     "Argos Translate's format",
-    SEARCH - {"tag"} | {"int8"},
     "give --format=ctranslate2",
     OF_DECODER,
     holds=variants.CTRANSLATE2,
 )
 
 BERGAMOT_FORMAT = Place(
+    Holder.BERGAMOT_FORMAT,
     "bergamot's format",
-    {"beam_size", "greedy", ALPHA, NORMALIZE, "shortlist", "int8"},
     "it holds models such as marian_tiny, which t2t-distill makes of others; or give --format=saved_model",
     OF_MODELS_ALONE,
     holds=variants.MARIAN,
 )
 
 # What is written, and what draws.
-ONE_OUTPUT = DECODING - COLUMNS | OF_TEXT | MODELS | {"coverage_penalty", "markup", "shortlist"}
-TRANSLATIONS = Place("a file with one translation a line", ONE_OUTPUT)
-SCORE_LINES = Place("a line of text", ONE_OUTPUT | COLUMNS | GIVEN, "give --output_format=jsonl")
-TEXT_LINES = Place("a line of text", SCORE_LINES.features | {"alignments"}, "give --output_format=jsonl")
-ATTENTION_PAGE = Place(
-    "t2t-attention", SEARCH | READ | SAMPLING | GUARDS | DETAILS | MODELS | {"coverage_penalty", "shortlist"}
-)
+TRANSLATIONS = Place(Holder.TRANSLATIONS, "a file with one translation a line")
+SCORE_LINES = Place(Holder.SCORE_LINES, "a line of text", "give --output_format=jsonl")
+TEXT_LINES = Place(Holder.TEXT_LINES, "a line of text", "give --output_format=jsonl")
+ATTENTION_PAGE = Place(Holder.ATTENTION_PAGE, "t2t-attention")
 
 
 TABLES = {  # of the documentation
@@ -246,18 +220,9 @@ def check(asked: Mapping[str, str], *places: Place) -> None:
         for feature, written in asked.items():
             if feature not in place.features:
                 raise place.refusal(feature, written)
-    for pairs in (EXCLUDE, *(place.exclude for place in places)):
-        for feature, excluded in pairs.items():
-            others = [written for other, written in asked.items() if other in excluded]
-            if feature in asked and others:
-                raise T2TError(f"{asked[feature]} cannot be combined with {others[0]}: leave one of them out")
-
-
-def check_effects(asked: Mapping[str, str]) -> None:
-    """Raises T2TError for a setting that has no effect without another."""
-    for feature, needed in NEEDS.items():
-        if feature in asked and needed.partition("=")[0] not in asked:
-            raise T2TError(f"{asked[feature]} has no effect without {needed}: leave it out")
+    check_combinations(asked)
+    for place in places:
+        check_combinations(asked, place.exclude)
 
 
 def places_of(hparams: HParams, problem: Problem | None = None) -> list[Place]:

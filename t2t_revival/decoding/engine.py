@@ -45,6 +45,7 @@ class SearchSettings(NamedTuple):
         n: outputs returned per sentence, at most `beam_size`; int32.
         score_terms: settings of the score's terms, by name in `TERMS`, float32; a term that is left out adds
             no op.
+        penalties: settings of penalties of tokens, by name in `PENALTIES`, float32; likewise.
         spare: further outputs that are returned if the search has found them when it has the n best; int32.
     """
 
@@ -52,6 +53,7 @@ class SearchSettings(NamedTuple):
     extra_length: Any
     n: Any
     score_terms: Mapping[str, Any]
+    penalties: Mapping[str, Any]
     spare: Any = 0
 
     @property
@@ -62,7 +64,8 @@ class SearchSettings(NamedTuple):
     @classmethod
     def of(cls, options: DecodeHParams, n: int = 1, spare: int = 0) -> SearchSettings:
         """Returns the settings of a search for n outputs."""
-        return cls(options.beam_size, options.extra_length, n, options.score_terms, spare)
+        sizes = options.beam_size, options.extra_length, n
+        return cls(*sizes, options.score_terms, options.penalties, spare)
 
 
 def max_output_length(source: int, prefix: int, extra_length: int, max_length_ratio: float) -> int:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import tensorflow as tf
 
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
+from t2t_revival.decoding.hypothesis_scores import PENALTIES
 from t2t_revival.decoding.options import DecodeHParams
 
 
@@ -16,9 +18,6 @@ class Guards:
     Args:
         no_repeat_ngram_size: no n-gram of so many tokens occurs twice in an output; 0 is off (Paulus et al.,
             2018, section 2.5, "A Deep Reinforced Model for Abstractive Summarization").
-        repetition_penalty: divides positive logits of tokens that an output has already, and multiplies
-            negative ones; 1 is off (Keskar et al., 2019, section 4.1, "CTRL"). Scores are then those of the
-            changed logits.
         min_length_ratio: tokens of an output at least, by those of its source, EOS not counted; 0 is off.
         max_length_ratio: tokens of an output at most; 0 is off.
 
@@ -28,11 +27,10 @@ class Guards:
     def __init__(
         self,
         no_repeat_ngram_size: int = 0,
-        repetition_penalty: float = 1.0,
         min_length_ratio: float = 0.0,
         max_length_ratio: float = 0.0,
     ) -> None:
-        self._ngram, self._penalty = no_repeat_ngram_size, repetition_penalty
+        self._ngram = no_repeat_ngram_size
         self._min_ratio, self._max_ratio = min_length_ratio, max_length_ratio
 
     @classmethod
@@ -55,27 +53,35 @@ class Guards:
             most = tf.maximum(tf.minimum(most, _share(self._max_ratio, lengths)), forced)
         return tf.minimum(_share(self._min_ratio, lengths), most), most
 
-    def __call__(self, logits: Any, seq: Any, min_lengths: Any, allowed: Any) -> tuple[Any, Any]:
-        """Returns changed logits, and the tokens that are allowed, bool [batch, beams, vocab] or `None`.
+    def __call__(self, seq: Any, vocab: Any, min_lengths: Any, allowed: Any) -> Any:
+        """Returns the tokens that are allowed, bool [batch, beams, vocab], or `None` for all.
 
         Args:
-            logits: of the position, [batch, beams, vocab].
             seq: tokens so far, int32 [batch, beams, length].
+            vocab: the number of tokens.
             min_lengths: see `bounds`.
             allowed: tokens that are allowed anyway, or `None` for all.
         """
-        vocab = tf.shape(logits)[2]
-        if self._penalty != 1:
-            logits = tf.cast(logits, tf.float32)
-            changed = tf.where(logits > 0, logits / self._penalty, logits * self._penalty)
-            logits = tf.where(_is_in(seq, vocab), changed, logits)
         if not (self._ngram or self._min_ratio):
-            return logits, allowed
+            return allowed
         too_short = (tf.shape(seq)[2] + 1 < min_lengths)[:, :, None]  # [batch, 1, 1]
         free = (tf.range(vocab) != PAD) & ~(too_short & (tf.range(vocab) == EOS))
         if self._ngram:
-            free &= ~_is_in(_repeating(seq, self._ngram), vocab)
-        return logits, restrict(allowed, free)
+            free &= _counts(_repeating(seq, self._ngram), vocab) == 0
+        return restrict(allowed, free)
+
+
+def penalized(logits: Any, seq: Any, penalties: Mapping[str, Any]) -> Any:
+    """Returns logits, [batch, beams, vocab], with penalties by the tokens so far; see `SearchSettings`."""
+    if not penalties:
+        return logits
+    logits = tf.cast(logits, tf.float32)
+    counts = _counts(seq, tf.shape(logits)[2])
+    for name, penalty in PENALTIES.items():
+        if name in penalties:
+            setting = tf.reshape(penalties[name], [-1, 1, 1])
+            logits = penalty(logits, counts, setting)
+    return logits
 
 
 def restrict(allowed: Any, free: Any) -> Any:
@@ -108,10 +114,10 @@ def _repeating(seq: Any, n: int) -> Any:
     return tf.where(repeats, seq[:, :, length - places :], PAD)
 
 
-def _is_in(tokens: Any, vocab: Any) -> Any:
-    """Returns which tokens but PAD are among int32 [batch, beams, any]; bool [batch, beams, vocab]."""
+def _counts(tokens: Any, vocab: Any) -> Any:
+    """Returns how often int32 [batch, beams, any] has each token, PAD as 0; int32 [batch, beams, vocab]."""
     batch, beams = tf.shape(tokens)[0], tf.shape(tokens)[1]
     first = vocab * tf.reshape(tf.range(batch * beams), [batch, beams, 1])  # place of a hypothesis's PAD
     places = tf.reshape(tokens + first, [-1, 1])
-    found = tf.scatter_nd(places, tf.ones_like(places[:, 0]), [batch * beams * vocab]) > 0
-    return tf.reshape(found, [batch, beams, vocab]) & (tf.range(vocab) != PAD)
+    found = tf.scatter_nd(places, tf.ones_like(places[:, 0]), [batch * beams * vocab])
+    return tf.where(tf.range(vocab) != PAD, tf.reshape(found, [batch, beams, vocab]), 0)

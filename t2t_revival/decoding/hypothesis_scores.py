@@ -1,6 +1,7 @@
-"""The score by which all searches rank hypotheses, and the best one that a hypothesis can still reach.
+"""The score by which searches rank hypotheses, the best one that they can still reach, and tokens' penalties.
 
-A new term of the score is a function here, a row of `TERMS`, and a field of `DecodeHParams`.
+A new term of the score is a function here, a row of `TERMS`, and a field of `DecodeHParams`, 0 where it is
+off. A penalty, which sees the tokens of the output so far, is a function, a row of `PENALTIES`, and a field.
 """
 
 from __future__ import annotations
@@ -14,8 +15,6 @@ class Term(NamedTuple):
 
     Attributes:
         name: of the setting, a float of `DecodeHParams`.
-        minimum: of the setting.
-        maximum: of the setting.
         apply: called with the score by the terms before it, the number of tokens, EOS included, and the
             setting; returns the new score. Arguments are numbers, or float32 tensors that broadcast. It grows
             with the score. Where the setting is positive, more tokens must not make it smaller, and where it
@@ -23,8 +22,6 @@ class Term(NamedTuple):
     """
 
     name: str
-    minimum: float
-    maximum: float
     apply: Callable[[Any, Any, Any], Any]
 
 
@@ -44,9 +41,26 @@ def normalized(log_prob: Any, length: Any, exponent: Any) -> Any:
 ALPHA, NORMALIZE = "alpha", "normalize"
 LARGEST = 10  # exponent; with more, a length penalty may overflow float32
 TERMS = (  # in the order in which they are applied
-    Term(ALPHA, -LARGEST, LARGEST, length_penalty),
-    Term(NORMALIZE, -LARGEST, LARGEST, normalized),
+    Term(ALPHA, length_penalty),
+    Term(NORMALIZE, normalized),
 )
+
+
+def less_repetition(logits: Any, counts: Any, penalty: Any) -> Any:
+    """Divides positive logits of tokens that an output has already, and multiplies negative ones.
+
+    Reference: Keskar et al., 2019, section 4.1, "CTRL".
+    """
+    from keras import ops
+
+    changed = ops.where(logits > 0, logits / penalty, logits * penalty)
+    return ops.where(counts > 0, changed, logits)
+
+
+# By the name of the setting, a float of `DecodeHParams`, whose default is no penalty. Called with logits,
+# float32 [batch, beams, vocab], how often the output so far has each token, int32 of the same shape, and the
+# setting, [batch or 1, 1, 1]; returns the new logits. Scores are then those of the changed logits.
+PENALTIES: dict[str, Callable[[Any, Any, Any], Any]] = {"repetition_penalty": less_repetition}
 
 
 def finished_score(log_prob: float, length: int, score_terms: Mapping[str, float]) -> float:

@@ -61,7 +61,7 @@ class JaxEngine(Engine):
 
         def run(source_ids: Any, score_terms: dict[str, Any], *sizes: int) -> tuple[Any, Any, Any]:
             beam_size, extra_length, n, spare = sizes
-            settings = SearchSettings(beam_size, extra_length, n, score_terms, spare)
+            settings = SearchSettings(beam_size, extra_length, n, score_terms, {}, spare)
             return search(model, source_ids, settings, early_stopping, banned)
 
         self.program = JaxProgram(model, run, num_arrays=2)
@@ -74,7 +74,7 @@ class JaxEngine(Engine):
         restore_weights(self._model, checkpoint.path)
 
     def search(self, inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:
-        beam_size, extra_length, n, score_terms, spare = inputs.settings
+        beam_size, extra_length, n, score_terms, _, spare = inputs.settings
         outputs = inputs.settings.width
         sources = np.asarray(inputs.ids, np.int32)
         lengths = (sources != PAD).sum(axis=1)

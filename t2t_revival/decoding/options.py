@@ -7,10 +7,17 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from enum import Enum
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from t2t_revival.decoding import capabilities
-from t2t_revival.decoding.hypothesis_scores import TERMS
+from t2t_revival.decoding import holders
+from t2t_revival.decoding.combinations import (
+    LENGTHS_AND_REPETITION,
+    OF_CALLS,
+    check_combinations,
+    check_effects,
+)
+from t2t_revival.decoding.hypothesis_scores import LARGEST, PENALTIES, TERMS
 from t2t_revival.errors import T2TError, did_you_mean
 from t2t_revival.hparams.hparams import parse_overrides, type_faults
 from t2t_revival.utils.unicode_forms import FORMS
@@ -18,24 +25,10 @@ from t2t_revival.utils.unicode_forms import FORMS
 if TYPE_CHECKING:
     from t2t_revival.problems.problem import Problem
 
-TEMPERATURES = (0.001, 1000.0)  # between these, logits stay finite
+T = TypeVar("T")
+BEAM, SAMPLING = "beam search", "sampling"  # ways of decoding
+ARGMAX, RANDOM = "argmax", "random"
 MAX_CANDIDATES = MAX_ALTERNATIVES = 100
-BOUNDS = (  # minimum and maximum of what is not the default
-    ("beam_size", 1, 100),
-    ("extra_length", 0, 10_000),  # far beyond, there is not enough memory
-    ("batch_size", 1, math.inf),
-    *((term.name, term.minimum, term.maximum) for term in TERMS),
-    ("sampling_temp", *TEMPERATURES),
-    ("sampling_keep_top_k", 1, math.inf),
-    ("random_seed", 0, math.inf),
-    ("no_repeat_ngram_size", 0, 100),
-    ("repetition_penalty", 0.01, 100),
-    ("min_length_ratio", 0, 10),
-    ("max_length_ratio", 0, 1000),
-    ("coverage_penalty", 0, 100),
-    ("candidates", 2, MAX_CANDIDATES),
-    ("alternatives", 0, MAX_ALTERNATIVES),
-)
 MIN_EXTRA_LENGTH_OF_TREE = 2  # (TOP XX )TOP EOS has two tokens more than a word and EOS
 WIDE = 64  # beam_size^2 from which batches are smaller, since each hypothesis attends to the keys of all
 MIN_USUAL_BATCH_SIZE = 256  # a lower batch_size is probably meant in sentences, as in T2T
@@ -51,49 +44,264 @@ NUMBERS = "+numbers"
 HTML, PLACEHOLDERS = "html", "placeholders"
 MARKUP = tuple(kind + numbers for kind in (HTML, PLACEHOLDERS) for numbers in ("", NUMBERS))
 PHARAOH = "pharaoh"  # format of alignments
-CHOICES = {  # values beside the default
-    "sampling_method": ("argmax", "random"),
-    "mbr": UTILITIES,
-    "markup": MARKUP,
-    "alignments": (PHARAOH,),
-    "shortlist": (OFF, ON),
-    "unicode_form": FORMS,
-}
+
+
+class Role(Enum):
+    """Roles of settings in a request to an exported model."""
+
+    INPUT = "input"  # an input of the model's signatures, of each line
+    NEW_INPUT = "new input"  # one with a default, which exports of earlier versions lack
+    CHOICE = "choice"  # decides what the model is asked for
+    TEXT = "text"  # of the client's way from lines to inputs, and from outputs to lines
+    COLUMN = "column"  # of what the client writes
+
+
+@dataclass(frozen=True)
+class Setting:
+    """All that is known of a setting besides its name, type and default.
+
+    Attributes:
+        meaning: for the docs.
+        held_by: engines, kinds of models, exports and outputs in which it was tried; all others refuse it.
+        least: smallest valid number; `None` here and below sets no bound. The default is always valid.
+        most: largest valid number.
+        choices: texts that are valid beside the default; empty allows any.
+        request: what it is in a request; `None` where it is refused.
+        searches: the ways of decoding in which it is an input.
+    """
+
+    meaning: str
+    held_by: frozenset[holders.Holder] = frozenset()
+    least: float | None = None
+    most: float | None = None
+    choices: tuple[str, ...] = ()
+    request: Role | None = None
+    searches: frozenset[str] = frozenset({BEAM, SAMPLING})
+
+
+def setting(
+    default: T,
+    meaning: str,
+    held_by: frozenset[holders.Holder],
+    least: float | None = None,
+    most: float | None = None,
+    **details: Any,
+) -> T:
+    """Returns a field of `DecodeHParams`; arguments are those of `Setting`."""
+    about = Setting(meaning, held_by, least, most, **details)
+    return dataclasses.field(default=default, metadata={"about": about})
 
 
 @dataclass(frozen=True)
 class DecodeHParams:
     """Settings of decoding. Names are T2T's, defaults the paper's for translation (section 6.1)."""
 
-    beam_size: int = 4  # hypotheses kept at each position, 1 is greedy; maximum number of samples
-    alpha: float = 0.6  # exponent of the length penalty
-    normalize: float = 0.0  # exponent of the length by which scores are divided, as in Marian
-    extra_length: int = 50  # maximum number of tokens that an output has more than its input
-    batch_size: int = 2048  # input tokens decoded at once, padding included (in T2T: sentences)
-    return_beams: bool = False  # return all beam_size outputs instead of the best
-    write_beam_scores: bool = False  # write each output's score after it
-    constrained: bool = False  # parsing: produce only trees over the words of the sentence
-    tokenized: bool = False  # parsing: inputs are split into words and punctuation, as in treebanks
-    sampling_method: str = "argmax"  # argmax: beam search; random: sampling
-    sampling_temp: float = 1.0  # random: divides logits; near 0, the best token is always drawn
-    sampling_keep_top_k: int = -1  # random: draw from the k most probable tokens; -1 draws from all
-    random_seed: int = 0  # random: sampling seed; equal seeds give equal outputs
-    early_stopping: bool = False  # stop a sentence as soon as no better output is likely, not impossible
-    tag: str = ""  # before each line, as in the training data; see docs/guides/mixing.md
-    no_repeat_ngram_size: int = 0  # no n-gram of so many tokens occurs twice; 0 is off
-    repetition_penalty: float = 1.0  # makes tokens that the output has already less probable; 1 is off
-    min_length_ratio: float = 0.0  # tokens of an output at least, by those of its input
-    max_length_ratio: float = 0.0  # tokens at most; 0 is off
-    coverage_penalty: float = 0.0  # beta of Wu et al. (2016): prefers outputs that attend to all of the input
-    mbr: str = ""  # chrf, bleu: of several candidates, the one most like the others by this measure
-    candidates: int = 32  # mbr: samples, or without sampling the best outputs of a beam as wide
-    split_sentences: bool = False  # translate each sentence of a line for itself
-    markup: str = ""  # html, placeholders, or with +numbers: tags and placeholders come out as they are
-    alignments: str = ""  # pharaoh: after each output, which of its words translates which of the input
-    token_scores: bool = False  # t2t-decoder --output_format=jsonl: log-probabilities of tokens and words
-    alternatives: int = 0  # jsonl: number of most probable tokens that are listed for each position
-    unicode_form: str = ""  # nfc, nfd: Unicode's form into which text is brought before it is cut into pieces
-    shortlist: str = OFF  # on: with CTranslate2, only tokens that may translate the batch's lines
+    beam_size: int = setting(
+        4,
+        "hypotheses kept at each position, 1 is greedy; maximum number of samples",
+        holders.EVERYWHERE,
+        1,
+        100,
+        request=Role.INPUT,
+        searches=frozenset({BEAM}),
+    )
+    alpha: float = setting(
+        0.6, "exponent of the length penalty", holders.EVERYWHERE, -LARGEST, LARGEST, request=Role.INPUT
+    )
+    normalize: float = setting(
+        0.0,
+        "exponent of the length by which scores are divided, as in Marian",
+        holders.EVERYWHERE - {holders.REQUEST},
+        -LARGEST,
+        LARGEST,
+    )
+    extra_length: int = setting(
+        50,
+        "maximum number of tokens that an output has more than its input",
+        holders.EVERYWHERE - {holders.BERGAMOT},
+        0,
+        10_000,  # far beyond, there is not enough memory
+        request=Role.INPUT,
+    )
+    batch_size: int = setting(
+        2048,
+        "input tokens decoded at once, padding included (in T2T: sentences)",
+        holders.EVERYWHERE - {holders.BERGAMOT, holders.REQUEST},
+        1,
+    )
+    return_beams: bool = setting(
+        False,
+        "return all beam_size outputs instead of the best",
+        holders.EVERYWHERE - {holders.BERGAMOT, holders.TRANSLATIONS},
+        request=Role.CHOICE,
+    )
+    write_beam_scores: bool = setting(
+        False,
+        "write each output's score after it",
+        holders.EVERYWHERE - {holders.BERGAMOT, holders.TRANSLATIONS},
+        request=Role.COLUMN,
+    )
+    constrained: bool = setting(
+        False,
+        "parsing: produce only trees over the words of the sentence",
+        holders.OWN_SEARCH | {holders.JAX, holders.SAVED_MODEL, holders.CTRANSLATE2_FORMAT},
+    )
+    tokenized: bool = setting(
+        False,
+        "parsing: inputs are split into words and punctuation, as in treebanks",
+        holders.EVERYWHERE - {holders.BERGAMOT},
+        request=Role.TEXT,
+    )
+    sampling_method: str = setting(
+        ARGMAX,
+        "argmax: beam search; random: sampling",
+        holders.OWN_SEARCH | {holders.REQUEST},
+        choices=(ARGMAX, RANDOM),
+        request=Role.CHOICE,
+    )
+    sampling_temp: float = setting(
+        1.0,
+        "random: divides logits; near 0, the best token is always drawn",
+        holders.OWN_SEARCH | {holders.REQUEST},
+        0.001,  # between these, logits stay finite
+        1000.0,
+        request=Role.INPUT,
+        searches=frozenset({SAMPLING}),
+    )
+    sampling_keep_top_k: int = setting(
+        -1,
+        "random: draw from the k most probable tokens; -1 draws from all",
+        holders.OWN_SEARCH | {holders.REQUEST},
+        1,
+        request=Role.INPUT,
+        searches=frozenset({SAMPLING}),
+    )
+    random_seed: int = setting(
+        0,
+        "random: sampling seed; equal seeds give equal outputs",
+        holders.OWN_SEARCH | {holders.REQUEST},
+        0,
+        request=Role.INPUT,
+        searches=frozenset({SAMPLING}),
+    )
+    early_stopping: bool = setting(
+        False,
+        "stop a sentence as soon as no better output is likely, not impossible",
+        holders.EVERYWHERE - {holders.BERGAMOT, holders.REQUEST},
+    )
+    tag: str = setting(
+        "",
+        "before each line, as in the training data; see docs/guides/mixing.md",
+        holders.READING | {holders.CTRANSLATE2_FORMAT},
+        request=Role.TEXT,
+    )
+    no_repeat_ngram_size: int = setting(
+        0,
+        "no n-gram of so many tokens occurs twice; 0 is off",
+        holders.OWN_SEARCH | {holders.CTRANSLATE2, holders.SAVED_MODEL},
+        0,
+        100,
+    )
+    repetition_penalty: float = setting(
+        1.0,
+        "makes tokens that the output has already less probable; 1 is off",
+        holders.OWN_SEARCH | {holders.CTRANSLATE2, holders.SAVED_MODEL},
+        0.01,
+        100,
+    )
+    min_length_ratio: float = setting(
+        0.0,
+        "tokens of an output at least, by those of its input",
+        holders.OWN_SEARCH | {holders.SAVED_MODEL},
+        0,
+        10,
+    )
+    max_length_ratio: float = setting(
+        0.0,
+        "tokens at most; 0 is off",
+        holders.OWN_SEARCH | {holders.CTRANSLATE2, holders.SAVED_MODEL},
+        0,
+        1000,
+    )
+    coverage_penalty: float = setting(
+        0.0,
+        "beta of Wu et al. (2016): prefers outputs that attend to all of the input",
+        holders.LINES | {holders.TENSORFLOW, holders.CTRANSLATE2, holders.PARSER, holders.PAGE},
+        0,
+        100,
+    )
+    mbr: str = setting(
+        "",
+        "chrf, bleu: of several candidates, the one most like the others by this measure",
+        holders.CHOOSING,
+        choices=UTILITIES,
+        request=Role.CHOICE,
+    )
+    candidates: int = setting(
+        32,
+        "mbr: samples, or without sampling the best outputs of a beam as wide",
+        holders.CHOOSING,
+        2,
+        MAX_CANDIDATES,
+        request=Role.CHOICE,
+    )
+    split_sentences: bool = setting(
+        False,
+        "translate each sentence of a line for itself",
+        holders.CHOOSING - {holders.PARSER},
+        request=Role.TEXT,
+    )
+    markup: str = setting(
+        "",
+        "html, placeholders, or with +numbers: tags and placeholders come out as they are",
+        holders.LINES | {holders.TENSORFLOW, holders.CTRANSLATE2, holders.REQUEST},
+        choices=MARKUP,
+        request=Role.TEXT,
+    )
+    alignments: str = setting(
+        "",
+        "pharaoh: after each output, which of its words translates which of the input",
+        frozenset(
+            {
+                holders.TENSORFLOW,
+                holders.CTRANSLATE2,
+                holders.PARSER,
+                holders.REQUEST,
+                holders.TEXT_LINES,
+                holders.PAGE,
+            }
+        ),
+        choices=(PHARAOH,),
+        request=Role.COLUMN,
+    )
+    token_scores: bool = setting(
+        False,
+        "t2t-decoder --output_format=jsonl: log-probabilities of tokens and words",
+        holders.KINDS | {holders.TENSORFLOW, holders.CTRANSLATE2, holders.REQUEST, holders.PAGE},
+        request=Role.COLUMN,
+    )
+    alternatives: int = setting(
+        0,
+        "jsonl: number of most probable tokens that are listed for each position",
+        holders.KINDS | {holders.TENSORFLOW, holders.REQUEST, holders.PAGE},
+        0,
+        MAX_ALTERNATIVES,
+        request=Role.COLUMN,
+    )
+    unicode_form: str = setting(
+        "",
+        "nfc, nfd: Unicode's form into which text is brought before it is cut into pieces",
+        holders.READING,
+        choices=FORMS,
+        request=Role.TEXT,
+    )
+    shortlist: str = setting(
+        OFF,
+        "on: with CTranslate2, only tokens that may translate the batch's lines",
+        holders.LINES
+        | {holders.CTRANSLATE2, holders.PARSER, holders.CTRANSLATE2_FORMAT, holders.BERGAMOT, holders.PAGE},
+        choices=(OFF, ON),
+    )
 
     def __post_init__(self) -> None:
         for fault in type_faults(self):
@@ -101,20 +309,22 @@ class DecodeHParams:
         self._check_bounds()
         self._check_relations()
         asked = self.asked()
-        capabilities.check(asked)
-        capabilities.check_effects(asked)
+        check_combinations(asked)
+        check_effects(asked)
 
     def _check_bounds(self) -> None:
         """Rejects values out of bounds; a default, which may say that a setting is off, is always in."""
-        for name, minimum, maximum in BOUNDS:
+        for name, about in SETTINGS.items():
             value, default = getattr(self, name), getattr(type(self), name)
-            limits = f"between {minimum} and {maximum}" if maximum < math.inf else f"at least {minimum}"
-            off = "" if minimum <= default <= maximum else f", or {default}"
-            fits = minimum <= value <= maximum or value == default
-            _require(fits, f"{name}={value} must be {limits}{off}")
-        for name, choices in CHOICES.items():
-            value, default = getattr(self, name), getattr(type(self), name)
-            _require(value in (default, *choices), f"{name}={value} must be {' or '.join(choices)}")
+            if about.least is not None:
+                least, most = about.least, math.inf if about.most is None else about.most
+                limits = f"between {least} and {most}" if most < math.inf else f"at least {least}"
+                off = "" if least <= default <= most else f", or {default}"
+                _require(least <= value <= most or value == default, f"{name}={value} must be {limits}{off}")
+            known = (default, *about.choices)
+            _require(
+                value in known or not about.choices, f"{name}={value} must be {' or '.join(about.choices)}"
+            )
 
     def _check_relations(self) -> None:
         """Rejects values that do not fit other values."""
@@ -134,14 +344,14 @@ class DecodeHParams:
         """Returns what these settings ask for, for `capabilities.check`: features as written, by name.
 
         Args:
-            of_call: by name, whether a call asks for what `capabilities.OF_CALLS` has too.
+            of_call: by name, whether a call asks for what `OF_CALLS` has too.
             beside: settings that ask for nothing. `None` are the defaults.
         """
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         usual = beside or type(self)
         asked = {name: f"{name}={value}" for name, value in values.items() if value != getattr(usual, name)}
         more = {"greedy": self.beam_size == 1, **(of_call or {})}
-        return asked | {name: capabilities.OF_CALLS[name] for name, given in more.items() if given}
+        return asked | {name: OF_CALLS[name] for name, given in more.items() if given}
 
     @property
     def tokens_at_once(self) -> int:
@@ -162,7 +372,12 @@ class DecodeHParams:
     @property
     def guards(self) -> dict[str, Any]:
         """The settings against repeated, too short and too long outputs that are not off, by name."""
-        return {name: getattr(self, name) for name in capabilities.GUARDS & self.asked().keys()}
+        return {name: getattr(self, name) for name in LENGTHS_AND_REPETITION & self.asked().keys()}
+
+    @property
+    def penalties(self) -> dict[str, float]:
+        """The settings of penalties that are not off, by name; see `hypothesis_scores.PENALTIES`."""
+        return {name: float(getattr(self, name)) for name in PENALTIES if name in self.asked()}
 
     @property
     def score_terms(self) -> dict[str, float]:
@@ -211,7 +426,7 @@ class DecodeHParams:
     @property
     def samples(self) -> bool:
         """True if outputs are drawn instead of searched for."""
-        return self.sampling_method == "random"
+        return self.sampling_method == RANDOM
 
     @property
     def outputs(self) -> int:
@@ -243,6 +458,11 @@ class DecodeHParams:
             return cls(**{**(defaults or {}), **parse_overrides(text, types)})
         except (T2TError, TypeError) as error:
             raise T2TError(f"decode_hparams: {str(error).removeprefix('decode_hparams: ')}") from error
+
+
+SETTINGS: dict[str, Setting] = {
+    field.name: field.metadata["about"] for field in dataclasses.fields(DecodeHParams)
+}
 
 
 def _require(condition: bool, fault: str) -> None:

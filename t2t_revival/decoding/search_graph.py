@@ -18,7 +18,7 @@ from t2t_revival.decoding.beams import NEG_INF, Beams, Results, Sentences, curre
 from t2t_revival.decoding.constraints import PrefixConstraint, TreeConstraint, max_output_lengths
 from t2t_revival.decoding.decoding_loop import decode_all, drop_hidden_memory
 from t2t_revival.decoding.engine import Annotations, Inputs
-from t2t_revival.decoding.guards import Guards, restrict
+from t2t_revival.decoding.guards import Guards, penalized, restrict
 from t2t_revival.decoding.sampling import grow_samples
 from t2t_revival.decoding.tf_workarounds import cast_weights, max_or_one, prevent_fusion
 from t2t_revival.errors import T2TError
@@ -218,8 +218,10 @@ class SearchGraph:
             allowed = constraint.allowed_tokens(beams.alive_seq, *inputs)
         if self._banned != PAD:
             allowed = restrict(allowed, tf.range(tf.shape(logits)[2]) != self._banned)
+        logits = penalized(logits, beams.alive_seq, sentences.settings.penalties)
         if self._guards:
-            logits, allowed = self._guards(logits, beams.alive_seq, sentences.min_lengths, allowed)
+            vocab = tf.shape(logits)[2]
+            allowed = self._guards(beams.alive_seq, vocab, sentences.min_lengths, allowed)
         return grow(beams, logits, sentences, allowed)
 
 

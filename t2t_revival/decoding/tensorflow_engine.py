@@ -63,7 +63,7 @@ class TensorFlowEngine(Engine):
         inputs = tf.nest.map_structure(tf.convert_to_tensor, inputs)
         specs = tf.nest.map_structure(lambda x: tf.TensorSpec([None] * x.shape.rank, x.dtype), inputs)
         search = self._search_greedily if is_greedy else self.graph.search
-        key = is_greedy, *inputs.settings.score_terms, *tf.nest.flatten(specs)
+        key = is_greedy, *inputs.settings.score_terms, *inputs.settings.penalties, *tf.nest.flatten(specs)
         return check_result(self._compile(key, search, specs)(inputs))
 
     def _search_greedily(self, inputs: Inputs) -> Results:

@@ -2,40 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from t2t_revival.decoding.engine import ALL, SearchSettings
-from t2t_revival.decoding.hypothesis_scores import ALPHA
-from t2t_revival.decoding.options import BOUNDS
+from t2t_revival.decoding.hypothesis_scores import ALPHA, PENALTIES, TERMS
+from t2t_revival.decoding.options import BEAM, SAMPLING, DecodeHParams
+from t2t_revival.serving.signatures import DTYPES, INPUTS
 
-# An option is a scalar or [batch], which no signature can express; `check_shape` checks the shape.
-OPTIONS = [
-    tf.TensorSpec([None], tf.string, name="inputs"),
-    tf.TensorSpec(None, tf.int32, name="beam_size"),
-    tf.TensorSpec(None, tf.float32, name="alpha"),
-    tf.TensorSpec(None, tf.int32, name="extra_length"),
-    tf.TensorSpec(None, tf.int32, name="n"),
-]
-SAMPLING = [
-    OPTIONS[0],
-    *OPTIONS[2:],
-    tf.TensorSpec(None, tf.float32, name="sampling_temp"),
-    tf.TensorSpec(None, tf.int32, name="sampling_keep_top_k"),
-    tf.TensorSpec(None, tf.int32, name="random_seed"),
-]
+
+def specs_of(search: str) -> list[tf.TensorSpec]:
+    """Returns the inputs of a signature: lines, and the settings of a way of decoding.
+
+    An option is a scalar or [batch], which no signature can express; `check_shape` checks the shape.
+    """
+    names = [name for name, about in INPUTS.items() if search in about.searches]
+    lines = tf.TensorSpec([None], tf.string, name="inputs")
+    return [lines, *(tf.TensorSpec(None, DTYPES[name], name=name) for name in [*names, "n"])]
+
+
+OPTIONS, WITH_SEEDS = specs_of(BEAM), specs_of(SAMPLING)
 TABLES = tf.TensorSpec(None, tf.string, name="tables")
 PREFIXES = tf.TensorSpec(None, tf.string, name="prefixes")
 LARGEST = np.iinfo(np.int32).max
 MAX_SAMPLES = 100  # of a line
-LIMITS = [  # of options: minimum and maximum
-    (name, minimum, min(maximum, LARGEST))
-    for name, minimum, maximum in BOUNDS
-    if name != "sampling_keep_top_k"
-]
+TERM_NAMES = [term.name for term in TERMS]
+LIMITS = {  # of options: minimum and maximum
+    name: (about.least, min(about.most or LARGEST, LARGEST))
+    for name, about in INPUTS.items()
+    if about.least is not None and name != "sampling_keep_top_k"
+}
 TAG = tf.TensorSpec(None, tf.string, name="tag")  # another option, of models with tags
 
 
@@ -44,7 +42,7 @@ def checks_of(options: dict[str, tf.Tensor], batch: tf.Tensor) -> list[Any]:
     checks = []
     for name, value in options.items():
         checks.append(check_shape(name, value, batch))
-    for name, minimum, maximum in LIMITS:
+    for name, (minimum, maximum) in LIMITS.items():
         if name in options:
             checks.append(_between(name, options[name], minimum, maximum, f"{minimum} and {maximum}"))
     if (k := options.get("sampling_keep_top_k")) is not None:
@@ -55,16 +53,21 @@ def checks_of(options: dict[str, tf.Tensor], batch: tf.Tensor) -> list[Any]:
     return [*checks, _between("n", options["n"], 1, MAX_SAMPLES, f"1 and {MAX_SAMPLES}")]
 
 
-def search_settings_of(options: dict[str, tf.Tensor], exported: Mapping[str, float]) -> SearchSettings:
+def search_settings_of(options: dict[str, tf.Tensor], exported: DecodeHParams) -> SearchSettings:
     """Returns the settings of a search, each [batch, 1], from options of a call.
 
-    Of the score's terms a call has `alpha` alone. Where that is 0, the other terms `exported` hold.
+    Terms and penalties that a call has not are those `exported`; terms beside `alpha` only where that is 0.
     """
     sizes, alpha = (options["beam_size"], options["extra_length"], options["n"]), options[ALPHA]
-    others = {
-        name: tf.where(alpha == 0.0, setting, 0.0) for name, setting in exported.items() if name != ALPHA
+    given = {name: options[name] for name in [*TERM_NAMES, *PENALTIES] if name in options}
+    terms = {
+        name: tf.where(alpha == 0.0, setting, 0.0)
+        for name, setting in exported.score_terms.items()
+        if name not in given
     }
-    return SearchSettings(*sizes, {ALPHA: alpha, **others})
+    terms |= {name: value for name, value in given.items() if name in TERM_NAMES}
+    penalties = exported.penalties | {name: value for name, value in given.items() if name in PENALTIES}
+    return SearchSettings(*sizes, terms, penalties)
 
 
 def check_shape(name: str, value: tf.Tensor, batch: tf.Tensor) -> Any:

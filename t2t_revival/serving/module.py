@@ -15,7 +15,7 @@ from t2t_revival.decoding.addons import addon
 from t2t_revival.decoding.beams import NEG_INF, Results
 from t2t_revival.decoding.capabilities import SAVED_MODEL, check, check_held
 from t2t_revival.decoding.engine import Inputs, SearchSettings
-from t2t_revival.decoding.options import INT8, MIN_EXTRA_LENGTH_OF_TREE, MIXED_BFLOAT16
+from t2t_revival.decoding.options import INT8, MIN_EXTRA_LENGTH_OF_TREE, MIXED_BFLOAT16, Role
 from t2t_revival.decoding.preprocessor import known_tags
 from t2t_revival.decoding.sampling import draws_in_graph
 from t2t_revival.decoding.search_graph import SearchGraph, Weights
@@ -23,9 +23,9 @@ from t2t_revival.errors import T2TError
 from t2t_revival.serving.call_options import (
     OPTIONS,
     PREFIXES,
-    SAMPLING,
     TABLES,
     TAG,
+    WITH_SEEDS,
     check_shape,
     checks_of,
     column,
@@ -37,6 +37,7 @@ from t2t_revival.serving.scoring import SCORING, score_outputs
 from t2t_revival.serving.signatures import (
     DEFAULT,
     DESCRIBE,
+    INPUTS,
     NO_OUTPUT,
     SCORE,
     WITH_OPTIONS,
@@ -118,7 +119,7 @@ class ServingModule(tf.Module):
         self._max_length = translator.max_length
         self._tags = known_tags(translator.vocabularies, translator.problem)
         self.translate_with_options = self._compile(OPTIONS)
-        self.translate_with_sampling = self._compile(SAMPLING)
+        self.translate_with_sampling = self._compile(WITH_SEEDS)
         self.score = self.translate_with_tables = self.translate_with_prefixes = self.describe = None
         if not (separates_words or self._graph.constraint):
             aligns = heads is not None
@@ -156,6 +157,9 @@ class ServingModule(tf.Module):
         has_tag = bool(self._tags) and not has_tables and PREFIXES not in specs
         specs = [*specs, *[TAG] * has_tag]
         defaults = {TAG.name: tf.constant("")}  # of the signature's inputs
+        for spec in specs:
+            if spec.name in INPUTS and INPUTS[spec.name].request is Role.NEW_INPUT:
+                defaults[spec.name] = tf.constant(getattr(self._options, spec.name), spec.dtype)
         parameters = [
             Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=defaults.get(name, Parameter.empty))
             for name in (spec.name for spec in specs)
@@ -210,9 +214,7 @@ class ServingModule(tf.Module):
 
     def _search(self, ids: tf.Tensor, columns: Columns) -> Results:
         """Searches, with phrases or beginnings where there are any; draws samples where there are seeds."""
-        inputs = Inputs(
-            ids, search_settings_of({"beam_size": columns["n"], **columns}, self._options.score_terms)
-        )
+        inputs = Inputs(ids, search_settings_of({"beam_size": columns["n"], **columns}, self._options))
         if "random_seed" in columns:
             sampling = columns["random_seed"], columns["sampling_temp"], columns["sampling_keep_top_k"]
             inputs = inputs._replace(draws=draws_in_graph(inputs, *sampling))

@@ -15,7 +15,7 @@ from t2t_revival.decoding.addons import Attempt, ConstrainedSearch, Constraints,
 from t2t_revival.decoding.batching import MIN_TOKENS, MapBatches, map_batches
 from t2t_revival.decoding.details import Details
 from t2t_revival.decoding.notes import OF_EXPORT
-from t2t_revival.decoding.options import MAX_CANDIDATES, DecodeHParams
+from t2t_revival.decoding.options import MAX_CANDIDATES, SETTINGS, DecodeHParams, Role
 from t2t_revival.decoding.outputs import MISSING
 from t2t_revival.decoding.pipeline import Candidates, LineTranslator, Request, as_candidates
 from t2t_revival.decoding.preprocessor import OnTruncation, Preprocessor, Truncation, plain
@@ -37,10 +37,9 @@ if TYPE_CHECKING:
     from t2t_revival.data.vocabulary import Vocabularies
     from t2t_revival.problems.problem import Problem
 
-SEARCH = (  # settings of a search; without any of them, an export's own hold
-    *("beam_size", "alpha", "extra_length", "return_beams", "mbr", "candidates"),
-    *("sampling_method", "sampling_temp", "sampling_keep_top_k", "random_seed"),
-)
+SEARCH = {  # settings of a search; without any of them, an export's own hold
+    name for name, about in SETTINGS.items() if about.request in (Role.INPUT, Role.NEW_INPUT, Role.CHOICE)
+}
 
 USUAL = DecodeHParams()
 SPLIT = "; --split_sentences translates each sentence for itself"

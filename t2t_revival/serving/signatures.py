@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.options import BEAM, SAMPLING, SETTINGS, DecodeHParams, Role
 
 DEFAULT, WITH_OPTIONS = "serving_default", "translate_with_options"  # signatures
 WITH_SAMPLING = "translate_with_sampling"
@@ -15,20 +15,20 @@ WITH_PREFIXES = "translate_with_prefixes"  # beginnings of the outputs; of these
 DESCRIBE = "describe"  # vocabularies, and what else whoever asks may need
 SCORE = "score"  # of given outputs, with their details
 NO_OUTPUT = -1e9  # stands for -inf, which JSON lacks: score of the padding where a line has fewer outputs
+BY_TYPE = {"str": "string", "int": "int32", "float": "float32", "bool": "bool"}
+INPUTS = {  # settings that are inputs of signatures, by name
+    name: about for name, about in SETTINGS.items() if about.request in (Role.INPUT, Role.NEW_INPUT)
+}
+TYPES = {field.name: BY_TYPE[str(field.type)] for field in dataclasses.fields(DecodeHParams)}
 DTYPES = {
     "inputs": "string",
     "targets": "string",
     "alternatives": "int32",
-    "beam_size": "int32",
-    "alpha": "float32",
-    "extra_length": "int32",
     "n": "int32",
     "tables": "string",
     "prefixes": "string",
     "tag": "string",
-    "sampling_temp": "float32",
-    "sampling_keep_top_k": "int32",
-    "random_seed": "int32",
+    **{name: TYPES[name] for name in INPUTS},
 }
 
 Inputs = Mapping[str, Sequence[Any]]
@@ -40,12 +40,17 @@ def signature_of(options: DecodeHParams) -> str:
 
 
 def option_inputs(options: DecodeHParams, lines: int, n: int) -> dict[str, list[Any]]:
-    """Returns the options of a signature that decodes to n outputs, each repeated for each line."""
-    values: dict[str, Any] = {"extra_length": options.extra_length, "n": n, "alpha": float(options.alpha)}
-    if options.samples:
-        values["sampling_temp"] = float(options.sampling_temp)
-        values["sampling_keep_top_k"] = options.sampling_keep_top_k
-        values["random_seed"] = options.random_seed
-    else:
+    """Returns the options of a signature that decodes to n outputs, each repeated for each line.
+
+    An option that exports of earlier versions lack is among them only where it has not its default.
+    """
+    search = SAMPLING if options.samples else BEAM
+    asked = options.asked()
+    values: dict[str, Any] = {"n": n}
+    for name, about in INPUTS.items():
+        if search in about.searches and (about.request is Role.INPUT or name in asked):
+            value = getattr(options, name)
+            values[name] = float(value) if TYPES[name] == "float32" else value
+    if search == BEAM:
         values["beam_size"] = options.candidates_of(options.beam_size)
     return {name: [value] * lines for name, value in values.items()}

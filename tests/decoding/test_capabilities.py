@@ -12,31 +12,31 @@ from t2t_revival.addons.ctranslate2.format import check_convertible
 from t2t_revival.addons.litert import write_litert
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.decoding import capabilities
-from t2t_revival.decoding.capabilities import (
-    EXCLUDE,
-    NEEDS,
-    OF_CALLS,
-    Place,
-    check,
-    check_held,
-)
+from t2t_revival.decoding import options as settings
+from t2t_revival.decoding.capabilities import OF_CALLS_HELD_BY, Place, check, check_held
+from t2t_revival.decoding.combinations import EXCLUDE, NEEDS, OF_CALLS
 from t2t_revival.decoding.engine import EngineConfig
 from t2t_revival.decoding.engines import CLASSES
+from t2t_revival.decoding.holders import Holder
 from t2t_revival.hparams import hparams
 from t2t_revival.hparams.variants import ALL, POSITIONS, VARIANTS, Variant
 from t2t_revival.serving.module import ServingModule
 from tests.support.searches import ensemble, jax_engine
 
 TINY = HParams(num_hidden_layers=1, hidden_size=8, filter_size=8, num_heads=2, pos="timing")
-SETTINGS: dict[str, Any] = {  # each with a value that is not its default
-    **{"beam_size": 5, "alpha": 1.0, "extra_length": 9, "batch_size": 64, "return_beams": True},
-    **{"write_beam_scores": True, "constrained": True, "tokenized": True, "sampling_method": "random"},
-    **{"sampling_temp": 0.5, "sampling_keep_top_k": 9, "random_seed": 7, "early_stopping": True},
-    **{"tag": "<2de>", "no_repeat_ngram_size": 3, "repetition_penalty": 1.5, "min_length_ratio": 0.5},
-    **{"max_length_ratio": 2.0, "coverage_penalty": 0.2, "mbr": "chrf", "candidates": 8},
-    **{"split_sentences": True, "markup": "html", "alignments": "pharaoh", "token_scores": True},
-    **{"alternatives": 2, "shortlist": "on", "normalize": 1.0, "unicode_form": "nfc"},
-}
+MEANT = {"tag": "<2de>", "repetition_penalty": 1.5, "max_length_ratio": 2.0}  # neither 1 nor the default
+
+
+def another(name: str, default: Any) -> Any:
+    """A value of a setting that is not its default."""
+    about = settings.SETTINGS[name]
+    if isinstance(default, bool):
+        return not default
+    choices = [value for value in about.choices if value != default]
+    return MEANT.get(name) or (choices[0] if choices else type(default)(max(default, 0) + 1))
+
+
+SETTINGS = {field.name: another(field.name, field.default) for field in dataclasses.fields(DecodeHParams)}
 PLACES = [place for place in vars(capabilities).values() if isinstance(place, Place)]
 HOLDERS = [place for place in PLACES if place.holds]
 METHODS = {  # of engines, by what they are for
@@ -62,16 +62,19 @@ class Newer(HParams):
 
 
 def test_features_are_settings_or_of_calls():
-    names = {field.name for field in dataclasses.fields(DecodeHParams)}
-    assert names == SETTINGS.keys()
-    known = names | OF_CALLS.keys()
+    assert OF_CALLS_HELD_BY.keys() == OF_CALLS.keys()
+    known = SETTINGS.keys() | OF_CALLS.keys()
     listed = [
-        *(place.features | place.remedies.keys() for place in PLACES),
+        *(place.remedies.keys() for place in PLACES),
         *({feature, *excluded} for place in PLACES for feature, excluded in place.exclude.items()),
         *({feature, *excluded} for feature, excluded in EXCLUDE.items()),
         *({feature, needed.partition("=")[0]} for feature, needed in NEEDS.items()),
     ]
-    assert set().union(*listed) == known
+    assert set().union(*listed) <= known
+
+
+def test_each_place_is_a_holder_of_its_own():
+    assert [place.holder for place in PLACES] == list(Holder)
 
 
 def excluded_in(names: set[str]) -> list[set[str]]:

@@ -108,7 +108,8 @@ def test_settings_are_a_string() -> None:
 def test_no_output_gets_a_better_score_than_the_bound(seed):
     length_now, longest = 3, 12
     random = np.random.default_rng(seed)
-    settings = {term.name: random.uniform(term.minimum, term.maximum) for term in TERMS}
+    abouts = {term.name: SETTINGS[term.name] for term in TERMS}
+    settings = {name: random.uniform(about.least, about.most) for name, about in abouts.items()}
     settings = {name: np.float32(value) for name, value in settings.items() if random.random() < 0.8}
     log_probs = -random.exponential(5, [2, 4]).astype(np.float32)
     bound = np.asarray(score(log_probs, length_now, settings, longest=np.full([2, 1], longest)))

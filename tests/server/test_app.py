@@ -190,7 +190,7 @@ def test_a_stream_ends_with_its_error(client):
         ({"text": "a", "options": {"constraints": [" "]}}, 'options.constraints[0]: " " must not be empty'),
         ({"text": "a", "options": {"terms": {"a": 1}}}, "options.terms.a: 1 is not a string"),
         ({"text": "a", "options": {"candidates": "x"}}, 'options.candidates: "x" is not an integer'),
-        ({"text": "a", "options": {"mbr": "x"}}, "options: mbr=x must be chrf or bleu"),
+        ({"text": "a", "options": {"mbr": "x"}}, "options.mbr: \"x\" must be '', 'chrf' or 'bleu'"),
         (
             {"text": "a", "options": {"unicode_form": "nfkc"}},
             "options.unicode_form: \"nfkc\" must be '', 'nfc' or 'nfd'",

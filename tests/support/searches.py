@@ -23,6 +23,7 @@ from t2t_revival import DecodeHParams, Transformer
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.text_encoder import PAD
 from t2t_revival.decoding.engine import Inputs, SearchSettings
+from t2t_revival.decoding.hypothesis_scores import PENALTIES
 from t2t_revival.decoding.local_search import draws_of_lines
 from tests.support.jax_process import JaxProcess
 from tests.support.search_engines import CANNOT
@@ -104,6 +105,11 @@ class Request:
         """The settings that a search is compiled with."""
         names = ("trees", "guards", "early_stopping", "banned", "frozen")
         return {name: getattr(self, name) for name in names}
+
+    @property
+    def penalties(self) -> dict[str, float]:
+        """The guards that are penalties."""
+        return {name: value for name, value in self.guards if name in PENALTIES}
 
     @property
     def needs(self) -> set[str]:
@@ -232,7 +238,9 @@ def _engine(model: Any, **how: Any) -> Any:
 
 def _inputs(rows: np.ndarray, request: Request) -> Inputs:
     settings = SearchSettings(
-        request.beams, request.extra, request.n, {"alpha": request.alpha}, request.spare
+        *(request.beams, request.extra, request.n, {"alpha": request.alpha}),
+        penalties=request.penalties,
+        spare=request.spare,
     )
     return Inputs(rows, settings, () if request.prefixes is None else padded(request.prefixes))
 
@@ -303,7 +311,9 @@ def _exported(model: Any, rows: np.ndarray, request: Request) -> tuple[Any, Any]
     )
     prefixes = () if request.prefixes is None else tf.constant(padded(request.prefixes))
     graph = _exported_graph(model, **request.compiled)
-    settings = SearchSettings(beams, extra, n, {"alpha": alpha}, tf.constant(request.spare))
+    settings = SearchSettings(
+        beams, extra, n, {"alpha": alpha}, request.penalties, tf.constant(request.spare)
+    )
     return graph(Inputs(tf.constant(rows), settings, prefixes))
 
 
@@ -315,7 +325,7 @@ def _fixed_graph(model: Any, beams: int, n: int, spare: int, early_stopping: boo
 
     @functools.partial(tf.function, autograph=False)
     def graph(rows: Any, alpha: Any, extra: int) -> Any:
-        settings = SearchSettings(beams, extra, n, {"alpha": alpha}, spare)
+        settings = SearchSettings(beams, extra, n, {"alpha": alpha}, {}, spare)
         return fixed_search(model, rows, settings, early_stopping, banned)
 
     # In a graph, Keras's loop loses the only cache of one layer.

@@ -191,7 +191,7 @@ class CTranslate2Engine(Engine):
         self._converted.load_checkpoint(checkpoint)
 
     def search(self, inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:
-        beam_size, extra_length, _, score_terms, _ = inputs.settings
+        beam_size, extra_length, _, score_terms, _, _ = inputs.settings
         n = inputs.settings.width
         prefixes = inputs.prefixes if inputs.has_prefixes else [[]] * len(inputs.ids)
         sentences = [

@@ -11,13 +11,14 @@ from typing import Any
 import tensorflow as tf
 from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef
 
-from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding import holders
+from t2t_revival.decoding.options import DecodeHParams, Role
 from t2t_revival.decoding.preprocessor import Truncation, check_tag, known_tags
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.call_options import OPTIONS, TAG
 from t2t_revival.serving.description import Description
-from t2t_revival.serving.signatures import DEFAULT, DESCRIBE, NO_OUTPUT, WITH_OPTIONS, Inputs
+from t2t_revival.serving.signatures import DEFAULT, DESCRIBE, INPUTS, NO_OUTPUT, WITH_OPTIONS, Inputs
 
 OUTPUTS = (
     tf.TensorSpec([None, None], tf.string, "outputs"),
@@ -43,7 +44,12 @@ class TranslatorModel:
     def __init__(self, translator: Translator) -> None:
         self._translator = translator
         self.where = str(translator.checkpoint.path if translator.checkpoint else "the model")
-        options = [*OPTIONS, TAG] if known_tags(translator.vocabularies, translator.problem) else OPTIONS
+        has_tags = known_tags(translator.vocabularies, translator.problem)
+        options = [
+            spec
+            for spec in [*OPTIONS, *[TAG] * bool(has_tags)]
+            if spec.name not in INPUTS or holders.CTRANSLATE2 in INPUTS[spec.name].held_by
+        ]
         self.signature_defs = {
             DEFAULT: _definition(OPTIONS[:1]),
             WITH_OPTIONS: _definition(options),
@@ -53,6 +59,9 @@ class TranslatorModel:
     def predict(self, signature: str, inputs: Inputs) -> Mapping[str, Any]:
         """Calls a signature; see `Model.predict`."""
         own = self._translator.options
+        known = {TAG.name, *self.signature_defs[signature].inputs}
+        if unknown := [name for name in inputs if name not in known]:
+            raise T2TError(f"{self.where}: {signature} has no input {unknown[0]}")
         if signature == DESCRIBE:
             return {"description": [self._description] * len(inputs["inputs"])}
         if signature == DEFAULT:
@@ -93,8 +102,8 @@ class TranslatorModel:
         Raises:
             T2TError: they are out of bounds.
         """
-        names = ("beam_size", "alpha", "extra_length", "tag")
-        options = replace(self._translator.options, **{name: given[name] for name in names if name in given})
+        chosen = {name: value for name, value in given.items() if name in (*INPUTS, TAG.name)}
+        options = replace(self._translator.options, **chosen)
         if given.get("alpha"):  # as in `search_settings_of`
             options = replace(options, normalize=0.0)
         if not 1 <= given["n"] <= options.beam_size:
@@ -123,6 +132,7 @@ def _definition(inputs: list[tf.TensorSpec], outputs: Sequence[tf.TensorSpec] = 
             tensor = tensors[spec.name]
             tensor.name, tensor.dtype = f"{spec.name}:0", spec.dtype.as_datatype_enum
             tensor.tensor_shape.CopyFrom(spec.shape.as_proto())
-    if TAG in inputs:
-        definition.defaults[TAG.name].CopyFrom(tf.make_tensor_proto(""))
+            if spec is TAG or (spec.name in INPUTS and INPUTS[spec.name].request is Role.NEW_INPUT):
+                default = tf.make_tensor_proto(getattr(DecodeHParams, spec.name), spec.dtype)
+                definition.defaults[spec.name].CopyFrom(default)
     return definition

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
-from pydantic import AfterValidator, BaseModel, Field, StringConstraints, model_validator
+from pydantic import AfterValidator, BaseModel, Field, StringConstraints, create_model, model_validator
 
 from t2t_revival.addons.lexical.constraints import LineConstraints
 from t2t_revival.addons.lexical.json_inputs import JsonLine
 from t2t_revival.addons.lexical.terminology import Terminology
 from t2t_revival.addons.server.predict import RequestError
 from t2t_revival.addons.server.requests import RequestBody
-from t2t_revival.decoding.options import BOUNDS, MAX_CANDIDATES, TEMPERATURES, DecodeHParams
+from t2t_revival.decoding.options import MAX_CANDIDATES, SETTINGS, DecodeHParams, Role
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.signatures import (
     DESCRIBE,
+    INPUTS,
     SCORE,
     WITH_OPTIONS,
     WITH_PREFIXES,
@@ -33,28 +35,41 @@ if TYPE_CHECKING:
 
 Text = Annotated[str, AfterValidator(lambda text: text.encode("utf-8", "replace").decode())]  # always UTF-8
 Phrase = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
-MAXIMA = {name: maximum for name, _, maximum in BOUNDS}
+PARSED = {"int": int, "float": float, "bool": bool, "str": str}
+MAX_INT = 2**31 - 1
+MAX_BEAM_SIZE = int(SETTINGS["beam_size"].most or MAX_INT)
+NOT_SERVED = {"return_beams", "tokenized"}  # a request has n, and its server the problem
 
 
-class Options(RequestBody):
+def _keys() -> dict[str, Any]:
+    """Returns the keys of a request's options that are settings of decoding, as Pydantic takes them."""
+    keys: dict[str, Any] = {}
+    for field in dataclasses.fields(DecodeHParams):
+        about, default = SETTINGS[field.name], getattr(DecodeHParams, field.name)
+        if about.request in (None, Role.COLUMN) or field.name in NOT_SERVED:
+            continue
+        kind: Any = PARSED[str(field.type)]
+        limits: dict[str, Any] = {}
+        if about.least is not None:
+            most = about.most or math.inf
+            limits = {"ge": min(about.least, default), "le": most if kind is float else min(most, MAX_INT)}
+        elif about.choices:
+            kind = Literal[tuple(dict.fromkeys((default, *about.choices)))]
+        keys[field.name] = Annotated[kind, Field(description=about.meaning, **limits)], default
+    return keys
+
+
+Settings: Any = create_model("Settings", __base__=RequestBody, **_keys())
+
+
+class Options(Settings):
     """Settings of decoding: by default the export's; where one is given, the others are the usual ones."""
 
-    beam_size: Annotated[int, Field(ge=1, le=MAXIMA["beam_size"])] = DecodeHParams.beam_size
-    alpha: Annotated[float, Field(ge=-MAXIMA["alpha"], le=MAXIMA["alpha"])] = DecodeHParams.alpha
-    extra_length: Annotated[int, Field(ge=0, le=MAXIMA["extra_length"])] = DecodeHParams.extra_length
     n: Annotated[int, Field(ge=1, description="Number of outputs; of a search at most beam_size.")] = 1
     tag: Annotated[str, StringConstraints(pattern=r"^\S*$")] = ""
-    sampling_method: Literal["argmax", "random"] = "argmax"
-    sampling_temp: Annotated[float, Field(ge=TEMPERATURES[0], le=TEMPERATURES[1])] = 1.0
-    sampling_keep_top_k: Annotated[int, Field(ge=-1, le=2**31 - 1)] = DecodeHParams.sampling_keep_top_k
-    random_seed: Annotated[int, Field(ge=0, le=2**31 - 1)] = 0
-    mbr: Annotated[str, Field(description="chrf, bleu: the candidate most like the others by this.")] = ""
     candidates: Annotated[int, Field(ge=2, le=MAX_CANDIDATES)] | None = Field(
         default=None, description="Of mbr; by default 32, or as many as the server allows."
     )
-    split_sentences: Annotated[bool, Field(description="Translate each sentence for itself.")] = False
-    markup: Annotated[str, Field(description="html, placeholders: tags come out as they are.")] = ""
-    unicode_form: Literal["", "nfc", "nfd"] = ""
     prefix: Annotated[Text, Field(description="Beginning of the outputs.")] = ""
     constraints: list[Phrase] = Field(default=[], description="Phrases that all outputs must have.")
     avoid: list[Phrase] = Field(default=[], description="Phrases that no output may have.")
@@ -99,7 +114,7 @@ class Options(RequestBody):
         if self.mbr and not self.candidates:
             given["candidates"] = min(given["candidates"], max(max_candidates, self.beam_size, 2))
         if self.sampling_method == "random":
-            given["beam_size"] = min(self.n, MAXIMA["beam_size"])
+            given["beam_size"] = min(self.n, MAX_BEAM_SIZE)
         return DecodeHParams(**given)
 
     def constraints_of(self, lines: Sequence[str]) -> list[LineConstraints]:
@@ -145,6 +160,10 @@ class TranslateRequest(RequestBody):
                 raise RequestError(f"this model does not support {names}: leave it out, or export it again")
         if self.options.tag and "tag" not in definitions[WITH_OPTIONS].inputs:
             raise RequestError("this model has no tags: leave tag out")
+        signature = WITH_SAMPLING if self.options.sampling_method == "random" else WITH_OPTIONS
+        for name in INPUTS.keys() - definitions[signature].inputs.keys():
+            if getattr(self.options, name) != getattr(DecodeHParams, name):
+                raise RequestError(f"this model does not take {name} in a request: leave it out")
 
     def columns(self) -> dict[str, list[Any]]:
         """Returns the texts, and the options that a server bounds."""

@@ -18,10 +18,11 @@ from t2t_revival.addons.server.inspection import Inspector, Training
 from t2t_revival.addons.server.predict import RequestError
 from t2t_revival.addons.server.requests import Limits
 from t2t_revival.addons.server.translate import Options
+from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.export_origin import newer_note
 from t2t_revival.serving.folder_model import SAVED_MODEL, FolderModel
-from t2t_revival.serving.signatures import DEFAULT, WITH_OPTIONS, WITH_SAMPLING
+from t2t_revival.serving.signatures import DEFAULT, INPUTS, WITH_OPTIONS, WITH_SAMPLING
 from t2t_revival.utils.folder_state import FolderState, changed_since, state_of
 
 if TYPE_CHECKING:
@@ -39,15 +40,10 @@ WARMUP = {  # an input of each name without a default
     "inputs": "a",
     "targets": "a",
     "alternatives": 1,
-    "beam_size": 4,
-    "alpha": 0.6,
-    "extra_length": 50,
     "n": 2,
     "tables": NO_PHRASES,
     "prefixes": "a",
-    "sampling_temp": 1.0,
-    "sampling_keep_top_k": -1,
-    "random_seed": 0,
+    **{name: getattr(DecodeHParams, name) for name in INPUTS},
 }
 
 
