@@ -122,7 +122,7 @@ class Experiment:
         decoding = settings_fingerprint(
             decode_hparams=run.decode_hparams,
             decoded_sentences=self.decoded_sentences,
-            **tokenizer_setting(self.data.problem),
+            **tokenizer_setting(self.data),
         )
         return Fingerprints(
             self.data.fingerprint(TRAIN),

@@ -23,7 +23,7 @@ LIMITS = {
     "lines of the package": 45_717,
     "lines of the core": 33_233,  # all but addons/ and reproduction/
     "lines of code": 25_852,  # no docstring, blank, comment, import
-    "lines of tests": 40_725,
+    "lines of tests": 40_376,
     LONGEST: 500,
     "files": 291,
     "private functions called once": 460,

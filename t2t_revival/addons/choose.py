@@ -70,7 +70,7 @@ def _chrf(texts: list[str]) -> np.ndarray:
 
 def _bleu(texts: list[str], target_lang: str) -> np.ndarray:
     """Returns the BLEU of each text, by row, with each as the reference, by column."""
-    tokenize = tokenizer_for(target_lang, texts)
+    tokenize = tokenizer_for(target_lang)
     logarithms, orders, halvings = np.zeros((3, len(texts), len(texts)))
     any_match = np.zeros((len(texts), len(texts)), bool)
     (_, words), *_ = found = _matches([tokenize(text.strip()).split() for text in texts], WORDS)

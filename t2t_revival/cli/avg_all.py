@@ -37,6 +37,7 @@ from t2t_revival.evaluation.checkpoint_evaluation import (
     evaluation_settings,
     run_metric,
 )
+from t2t_revival.evaluation.decoded import language_of
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.problems.problem import DEV, Data
 from t2t_revival.utils.files import check_writable, exclusive_lock
@@ -153,7 +154,9 @@ def _score(folder: ModelFolder, data: Data, average: Checkpoint, table: Evaluati
         scores = "  ".join(f"{name} {value:.4g}" for name, value in row.scores.items())
         print(f"{row.checkpoint}  dev: {scores}", flush=True)
     references = [target for _, target in sample(data, DEV, SENTENCES)]
-    best, reason = best_checkpoint(rows, data.problem, table.outputs, references, run_metric(folder.path))
+    best, reason = best_checkpoint(
+        rows, data.problem, table.outputs, references, run_metric(folder.path), language_of(data)
+    )
     print(reason)
     return rows[0] if rows[0].scores == best.scores else best
 

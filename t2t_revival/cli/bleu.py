@@ -4,7 +4,8 @@ t2t-bleu --translation=FILE --reference=FILE[,FILE] [--target_lang=de]
 t2t-bleu --translations_dir=DIR --reference=FILE[,FILE] [--event_dir=DIR] [--wait_minutes=20]
 
 Prints sacreBLEU (uncased and cased) and chrF2 of plain text, with their signatures. Languages without
-spaces between words have tokenizers of their own: zh, ja-mecab, ko-mecab or char.
+spaces between words need --target_lang, which chooses their tokenizers: zh, ja-mecab, ko-mecab or char.
+Without it the tokenizer is 13a, sacreBLEU's default.
 
 With one reference, in a language with spaces, also BLEU as tensor2tensor's t2t-bleu computes it and, with
 --target_lang, as the paper reports it: of text tokenised for that language, with German compounds split at
@@ -52,8 +53,9 @@ class BleuFlags(Flags):
     translation: str = flag("", f"File of translations, {FORM}")
     target_lang: str = flag(
         "",
-        "Language of the files, such as de or zh-CN: decides sacreBLEU's tokenizer, and adds BLEU as the "
-        "paper reports it. By default the script of the references decides.",
+        "Language of the files, such as de or zh-CN: decides sacreBLEU's tokenizer, by default 13a, and adds "
+        "BLEU as the paper reports it. Needed for Chinese, Japanese, Korean, Thai and other languages "
+        "without spaces between words.",
     )
     translations_dir: str = flag(
         "", "Folder of translations with names that end with -STEP, instead of --translation."

@@ -56,7 +56,7 @@ from t2t_revival.decoding.outputs import summarize
 from t2t_revival.decoding.resumable import score_pairs, translate_lines
 from t2t_revival.decoding.shards import Shard
 from t2t_revival.errors import T2TError
-from t2t_revival.evaluation.decoded import SplitFiles, decode_split, report, scoring_command
+from t2t_revival.evaluation.decoded import SplitFiles, decode_split, language_of, report, scoring_command
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.utils.files import is_special
 
@@ -258,7 +258,7 @@ def _decode_split(
     split = flags.dataset_split or ("test" if flags.eval_use_test_set else "dev")
     flags.engine.load_backend()
     data = folder.find_data(flags.data_dir)
-    problem, pairs = data.problem, list(data.references(split))
+    pairs = list(data.references(split))
     first, end = shard.bounds(len(pairs))
     part = split
     if shard.count > 1:
@@ -270,7 +270,7 @@ def _decode_split(
     written = files.of_shard(shard)
     with ProgressBar("sentences") as bar:
         outputs, results = decode_split(
-            translator, problem, split, pairs[first:end], written, first + 1, bar.show_decoding, say
+            translator, data, split, pairs[first:end], written, first + 1, bar.show_decoding, say
         )
     for (source, reference), text in list(zip(pairs[first:end], outputs, strict=True))[: flags.log_examples]:
         print(f"source     {source}\noutput     {text}\nreference  {reference}\n")
@@ -281,7 +281,9 @@ def _decode_split(
         joining = "; ".join(map(shard.joining, files))
         print(f"next, when all {shard.count} workers are done: {joining}")
     elif results and not translator.options.has_columns:
-        print(f"next: {scoring_command(problem, written.outputs, str(written.references))}")
+        references = str(written.references)
+        scoring = scoring_command(data.problem, written.outputs, references, language_of(data))
+        print(f"next: {scoring}")
 
 
 def _score_file(flags: DecoderFlags, load: Callable[[], Translator]) -> None:

@@ -40,6 +40,7 @@ from t2t_revival.cli.support.text_files import STANDARD_STREAM, read_lines
 from t2t_revival.curve_files import DEV, has_point
 from t2t_revival.decoding.trained_models import TrainedModel, load_translator, open_models
 from t2t_revival.errors import CommandLine, T2TError
+from t2t_revival.evaluation.decoded import language_of
 from t2t_revival.model_folder import ModelFolder, Run
 from t2t_revival.problems.problem import TRAIN
 from t2t_revival.utils import checked_json
@@ -217,7 +218,7 @@ def _compare(flags: DistillFlags, outputs: TeacherOutputs, student: TrainedModel
         parallel = tensorflow_setup.num_parallel_batches()
         names = [split for split in outputs.data.metadata.splits if split != TRAIN]
         splits = {name: read_pairs(outputs.files(name)) for name in names}
-        found, target_lang = {"models": models}, outputs.data.problem.target_lang
+        found, target_lang = {"models": models}, language_of(outputs.data)
         for name, of, options in (
             (TEACHER, outputs.teachers, ""),
             (STUDENT, [student], ""),

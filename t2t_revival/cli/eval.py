@@ -27,6 +27,7 @@ from t2t_revival.cli.support.run_flags import SPLIT_DIR, RunFlags, checkpoint_fl
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.evaluation import checkpoint_evaluation as evaluation
+from t2t_revival.evaluation.decoded import language_of
 from t2t_revival.metrics.metric import metric_of
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.problems.problem import DEV, TEST, Data
@@ -139,9 +140,8 @@ def _evaluate(
     except T2TError as error:
         say(str(error))
     references = [target for _, target in sample(data, split, sentences)]
-    best, reason = evaluation.best_checkpoint(
-        rows, data.problem, table.outputs, references, evaluation.run_metric(folder.path)
-    )
+    metric, language = evaluation.run_metric(folder.path), language_of(data)
+    best, reason = evaluation.best_checkpoint(rows, data.problem, table.outputs, references, metric, language)
     print(reason)
     _print_next(flags, folder, best)
 

@@ -200,7 +200,7 @@ def evaluation_settings(
         decoded_sentences=decoded_sentences,
         metrics=data.problem.eval_metrics(),
         **({"engine": engine} if engine else {}),
-        **tokenizer_setting(data.problem),
+        **tokenizer_setting(data),
     )
 
 
@@ -276,6 +276,7 @@ def best_checkpoint(
     outputs: Callable[[Evaluation], Sequence[str] | None],
     references: Sequence[str],
     run_metric: str = "",
+    target_lang: str | None = None,
 ) -> tuple[Evaluation, str]:
     """Selects the best row, and gives the reason in one line.
 
@@ -290,8 +291,10 @@ def best_checkpoint(
             sentences, are not compared.
         references: of the outputs.
         run_metric: the score by which the training chose its best; empty leaves the choice to that metric.
+        target_lang: the code of the references' language; `None` takes the problem's.
     """
     metric = main_metric(problem)
+    language = problem.target_lang if target_lang is None else target_lang
     if run_metric and not (metric and run_metric == metric.name):
         first = min(rows, key=lambda row: (_rank(row, run_metric), -row.step))
         if not math.isnan(value := first.scores.get(run_metric, math.nan)):
@@ -311,7 +314,7 @@ def best_checkpoint(
         comparable = references and all(len(lines) == len(references) for lines in both.values())
         if not (metric.compare and comparable):
             continue
-        compared = metric.compare(both, references, problem.target_lang)[row.checkpoint]
+        compared = metric.compare(both, references, language)[row.checkpoint]
         if not compared.significant:
             noise = f"within the noise of {len(references)} sentences, p = {compared.p:.2f}"
             worth = f"{score:.2f} at {_name(best)} and {compared.score:.2f} here are {noise}"

@@ -12,13 +12,13 @@ from t2t_revival.decoding.part_file import part_file
 from t2t_revival.decoding.resumable import translate_lines
 from t2t_revival.decoding.shards import Shard
 from t2t_revival.errors import CommandLine, T2TError
-from t2t_revival.metrics.bleu import DEFAULT, MOSES_LANGUAGES, CorpusScore, name_of_code, primary_code
+from t2t_revival.metrics.bleu import DEFAULT, MOSES_LANGUAGES, CorpusScore, primary_code, tokenizer_name
 from t2t_revival.metrics.metric import METRICS, Metric, title_of
 from t2t_revival.utils.files import buffered_write
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator
-    from t2t_revival.problems.problem import Problem
+    from t2t_revival.problems.problem import Data, Problem
 
 Results = dict[str, CorpusScore]  # by the names of metrics, the main one first
 
@@ -28,10 +28,24 @@ def main_metric(problem: Problem) -> Metric | None:
     return next(iter(_output_metrics(problem)), None)
 
 
-def score_outputs(problem: Problem, outputs: list[str], references: list[str]) -> Results:
-    """Scores decoded outputs by each of a problem's metrics of them."""
+def language_of(data: Data) -> str:
+    """The code of the language of the targets; empty where they are of several."""
+    if not data.problem.lines_have_tags:
+        return data.problem.target_lang
+    language = data.metadata.target_lang
+    return "" if "," in language else language
+
+
+def score_outputs(
+    problem: Problem, outputs: list[str], references: list[str], target_lang: str | None = None
+) -> Results:
+    """Scores decoded outputs by each of a problem's metrics of them.
+
+    `target_lang` is the code of their language; `None` takes the problem's.
+    """
+    language = problem.target_lang if target_lang is None else target_lang
     return {
-        metric.name: metric.score(outputs, references, problem.target_lang)
+        metric.name: metric.score(outputs, references, language)
         for metric in _output_metrics(problem)
         if metric.score
     }
@@ -45,24 +59,29 @@ def report(results: Results, where: str) -> str:
     return f"{title_of(name)} {main.score:.2f} on {where}\n{details}"
 
 
-def scoring_command(problem: Problem, outputs: Path, references: str = "REFERENCE") -> str:
-    """The command that scores a file of outputs against one of references; empty where there is none."""
-    main, language = main_metric(problem), problem.target_lang
+def scoring_command(
+    problem: Problem, outputs: Path, references: str = "REFERENCE", target_lang: str | None = None
+) -> str:
+    """The command that scores a file of outputs against one of references; empty where there is none.
+
+    `target_lang` is as in `score_outputs`.
+    """
+    main = main_metric(problem)
     if not (main and main.program):
         return ""
+    language = problem.target_lang if target_lang is None else target_lang
     files = dict(zip(main.flags, (outputs, references), strict=True))
-    known = primary_code(language) in MOSES_LANGUAGES or name_of_code(language)
+    known = primary_code(language) in MOSES_LANGUAGES or tokenizer_name(language) != DEFAULT
     return str(CommandLine(main.program, **files, target_lang=language if known else None))
 
 
-def tokenizer_setting(problem: Problem) -> dict[str, str]:
-    """Names BLEU's tokenizer, for fingerprints of scores; empty for 13a."""
-    if not problem.targets_are_text:
+def tokenizer_setting(data: Data) -> dict[str, str]:
+    """Names BLEU's tokenizers of all corpora, for fingerprints of scores; empty for 13a alone."""
+    if not data.problem.targets_are_text:
         return {}
-    name = name_of_code(problem.target_lang)
-    if problem.lines_have_tags and not name:
-        name = "by script"
-    return {"tokenizer": name} if name not in ("", DEFAULT) else {}
+    corpora = data.parts.values() or [data]
+    names = ",".join(sorted({tokenizer_name(language_of(corpus)) for corpus in corpora}))
+    return {"tokenizer": names} if names != DEFAULT else {}
 
 
 def _output_metrics(problem: Problem) -> list[Metric]:
@@ -111,7 +130,7 @@ class SplitFiles(NamedTuple):
 
 def decode_split(
     translator: Translator,
-    problem: Problem,
+    data: Data,
     split: str,
     pairs: list[tuple[str, str]],
     files: SplitFiles,
@@ -123,7 +142,7 @@ def decode_split(
 
     Args:
         translator: loaded from a checkpoint.
-        problem: of the split.
+        data: that has the split.
         split: its name, for warnings.
         pairs: input and target of each sentence.
         files: where they are written; outputs that an interrupted run left there are resumed.
@@ -155,4 +174,4 @@ def decode_split(
     outputs = files.outputs.read_bytes().decode().split("\n")[:-1]
     if translator.options.has_columns:
         outputs = [line.partition("\t")[0] for line in outputs]
-    return outputs, score_outputs(problem, outputs, references) if pairs else {}
+    return outputs, score_outputs(data.problem, outputs, references, language_of(data)) if pairs else {}

@@ -19,7 +19,7 @@ from t2t_revival.decoding.batching import map_parallel
 from t2t_revival.decoding.engine import EngineConfig
 from t2t_revival.decoding.options import JAX, DecodeHParams
 from t2t_revival.decoding.translator import Translator
-from t2t_revival.evaluation.decoded import main_metric, score_outputs
+from t2t_revival.evaluation.decoded import language_of, main_metric, score_outputs
 from t2t_revival.hparams import HParams
 from t2t_revival.metrics.metric import metric_of
 from t2t_revival.model import Transformer
@@ -103,6 +103,7 @@ class SplitScores:
         on_jax = keras.backend.backend() == JAX
         self._corpora = {
             name: (
+                language_of(corpus),
                 evaluation_batches(corpus.split(split), hparams, fixed_shapes=on_jax),
                 sample(corpus, split, decoded_sentences),
             )
@@ -135,14 +136,15 @@ class SplitScores:
         teacher_forced, translator = self._scorers
         scores: dict[str, Scores] = {}
         all_outputs: list[str] = []
-        for name, (batches, pairs) in self._corpora.items():
+        for name, (language, batches, pairs) in self._corpora.items():
             scores[name] = teacher_forced(batches)
             if not (pairs and main_metric(self._problem)):
                 continue
             inputs = [source for source, _ in pairs]  # of which the same ones are cut in every evaluation
             nbest = (decoder or translator).nbest(inputs, 1, lambda _: None, preprocessed=True)
             outputs = [best[0].text for best in nbest]
-            results = score_outputs(self._problem, outputs, [target for _, target in pairs])
+            references = [target for _, target in pairs]
+            results = score_outputs(self._problem, outputs, references, language)
             scores[name] |= {metric: result.score for metric, result in results.items()}
             all_outputs += outputs
         return _mean(scores), all_outputs

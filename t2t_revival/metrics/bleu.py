@@ -7,15 +7,13 @@ same; compare it only with such scores.
 All scores raise `T2TError` where there are no lines, or unequal numbers of them, or others than strings.
 
 sacreBLEU counts words by a tokenizer. The default, 13a, splits at spaces and punctuation: a Chinese sentence
-would be one word, and BLEU 0 wherever a single character is wrong. All BLEU of this project is counted with:
+would be one word, and BLEU 0 wherever a single character is wrong. The code of the target language decides:
 
 - Chinese, Japanese and Korean: sacreBLEU's `zh`, `ja-mecab` and `ko-mecab`;
 - other languages without spaces, such as Thai: `char`, since sacreBLEU's `spm` and `flores200` would
   download models;
 - where the library of a tokenizer is not installed: `char`;
-- all others: 13a.
-
-Where the language's code does not decide (none is given, "many", "de"), the script of the references does.
+- all others, and where the language is unknown: 13a.
 """
 
 from __future__ import annotations
@@ -24,8 +22,7 @@ import functools
 import math
 import re
 import unicodedata
-from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -60,48 +57,38 @@ CODES = {  # of ISO 639, and of scripts by ISO 15924
     "thai laoo khmr mymr tibt lana talu tale java bali",
 }
 OF_CODE = {code: name for name, codes in CODES.items() for code in codes.split()}
-SCRIPTS = {
-    JAPANESE: "\u3040-\u30ff\u31f0-\u31ff\uff66-\uff9f",  # kana
-    CHINESE: "\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff",
-    KOREAN: "\u1100-\u11ff\u3130-\u318f\uac00-\ud7a3",
-    CHARACTERS: "\u0e00-\u109f\u1780-\u17ff\u1950-\u19df\u1a20-\u1aaf\u1b00-\u1b7f\ua980-\ua9ff\uaa60-\uaa7f",
-    DEFAULT: "",
-}
-LETTERS = {name: re.compile(f"[{characters}]") for name, characters in SCRIPTS.items() if characters}
-LETTERS[DEFAULT] = re.compile(rf"[^\W\d_{''.join(SCRIPTS.values())}]")
-SHARE = 0.1  # of the lines; a script of fewer is that of foreign names
 
 
-def bleu_metric(language: str, references: Sequence[str], **options: Any) -> BLEU:
+def bleu_metric(language: str, **options: Any) -> BLEU:
     """Makes sacreBLEU's metric with the tokenizer of a language, which its signature names.
-
-    Text of several scripts has each line tokenized by its own, and a signature such as tok:13a+zh.
 
     Args:
         language: code of the references' language, such as "zh", "zh-CN", "zho_Hant" or "jpn"; may be empty.
-        references: lines whose script decides where the language does not.
         **options: of sacreBLEU's BLEU.
     """
     from sacrebleu.metrics import BLEU
 
-    names = _usable(language, references)
-    if len(names) == 1:
-        return BLEU(tokenize=names[0], **options)
-    metric = BLEU(tokenize="none", force=True, **options)
-    metric.tokenizer, metric.tokenizer_signature = _tokenize_by_script, "+".join(names)
-    return metric
+    return BLEU(tokenize=tokenizer_name(language), **options)
 
 
-def tokenizer_for(language: str, references: Sequence[str]) -> Tokenizer:
+@cache
+def tokenizer_for(language: str) -> Tokenizer:
     """Returns the tokenizer of `bleu_metric`."""
-    names = _usable(language, references)
-    return _tokenizer(names[0]) if len(names) == 1 else _tokenize_by_script
+    tokenizer: Tokenizer = bleu_metric(language).tokenizer
+    return tokenizer
 
 
-def name_of_code(language: str) -> str:
-    """Returns the name of the tokenizer that a language's code decides; empty where the text must."""
-    wanted = _of_code(language)
-    return usable(wanted) if wanted else ""
+@cache
+def tokenizer_name(language: str) -> str:
+    """Returns the name of a language's tokenizer, or `char` where its library is not installed."""
+    from sacrebleu.metrics import BLEU
+
+    name = _of_code(language)
+    try:
+        BLEU(tokenize=name)
+    except (ImportError, RuntimeError, AssertionError):  # sacreBLEU asserts that the dictionary is its own
+        return CHARACTERS
+    return name
 
 
 def primary_code(language: str) -> str:
@@ -109,67 +96,18 @@ def primary_code(language: str) -> str:
     return re.split("[^a-z]", language.lower(), maxsplit=1)[0]
 
 
-def missing_libraries(language: str, references: Sequence[str]) -> str:
+def missing_library(language: str) -> str:
     """Returns what to install for BLEU of a text's words instead of its characters; empty for nothing."""
-    return "; ".join(
-        f"counts characters, since {name} is not installed: pip install '{LIBRARIES[name]}'"
-        for name in sorted(_wanted(language, references))
-        if usable(name) != name
-    )
-
-
-@cache
-def usable(name: str) -> str:
-    """Returns the name of a tokenizer, or `char` where its library is not installed."""
-    try:
-        _tokenizer(name)
-    except (ImportError, RuntimeError, AssertionError):  # sacreBLEU asserts that the dictionary is its own
-        return CHARACTERS
-    return name
-
-
-@cache
-def _tokenizer(name: str) -> Tokenizer:
-    """Makes one of sacreBLEU's tokenizers."""
-    from sacrebleu.metrics import BLEU
-
-    made: Tokenizer = BLEU(tokenize=name).tokenizer
-    return made
-
-
-def _tokenize_by_script(line: str) -> str:
-    """Separates the words of a line by spaces, with the tokenizer of its script."""
-    return _tokenizer(usable(_of_script(line) or DEFAULT))(line)
-
-
-def _usable(language: str, references: Sequence[str]) -> list[str]:
-    return sorted(set(map(usable, _wanted(language, references))))
-
-
-def _wanted(language: str, references: Sequence[str]) -> set[str]:
-    """Returns the tokenizers of a language, or of the scripts of a text, installed or not."""
-    if of_code := _of_code(language):
-        return {of_code}
-    counts = Counter(filter(None, map(_of_script, references)))
-    if counts[JAPANESE] >= counts[CHINESE]:  # lines without kana among Japanese ones
-        counts[JAPANESE] += counts.pop(CHINESE, 0)
-    least = SHARE * counts.total()
-    return {name for name, count in counts.items() if count > least} or {DEFAULT}
+    name = _of_code(language)
+    if tokenizer_name(language) == name:
+        return ""
+    return f"counts characters, since {name} is not installed: pip install '{LIBRARIES[name]}'"
 
 
 def _of_code(language: str) -> str:
     if scripts := re.findall("[^a-z]([a-z]{4})(?![a-z])", language.lower()):
         return OF_CODE.get(scripts[0], DEFAULT)  # such as zh-Latn, which has spaces
-    return OF_CODE.get(primary_code(language), "")
-
-
-def _of_script(line: str) -> str:
-    """Returns the tokenizer of most letters of a line; empty without letters."""
-    counts = {name: len(letters.findall(line)) for name, letters in LETTERS.items()}
-    if counts[JAPANESE]:
-        counts[JAPANESE] += counts.pop(CHINESE)
-    name = max(counts, key=lambda name: counts[name])
-    return name if counts[name] else ""
+    return OF_CODE.get(primary_code(language), DEFAULT)
 
 
 @dataclass(frozen=True)
@@ -200,10 +138,8 @@ def sacrebleu_score(
     """
     for each in references:
         _lines(hypotheses, each)
-    metric = bleu_metric(target_lang, references[0], lowercase=lowercase)
-    bleu = _score(metric, hypotheses, *references)
-    missing = missing_libraries(target_lang, references[0])
-    return replace(bleu, note="; ".join(filter(None, [bleu.note, missing])))
+    bleu = _score(bleu_metric(target_lang, lowercase=lowercase), hypotheses, *references)
+    return replace(bleu, note="; ".join(filter(None, [bleu.note, missing_library(target_lang)])))
 
 
 def chrf_score(hypotheses: list[str], *references: list[str]) -> CorpusScore:

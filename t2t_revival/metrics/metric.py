@@ -49,8 +49,7 @@ def compare_bleu(
 
     systems = [(name, texts_of(lines, name)) for name, lines in outputs.items()]
     sides = [texts_of(references, "references")]
-    metric = bleu_metric(target_lang, sides[0])
-    test = PairedTest(systems, {"BLEU": metric}, sides, test_type="bs", n_samples=SAMPLES)
+    test = PairedTest(systems, {"BLEU": bleu_metric(target_lang)}, sides, test_type="bs", n_samples=SAMPLES)
     results = test()[1]["BLEU"]
     base = results[0].score
     return {

@@ -107,7 +107,7 @@ def chinese(tmp_path):
     return [write(tmp_path / "out", ["我们喜欢这只狗。"]), write(tmp_path / "ref", ["我们喜欢这只猫。"])]
 
 
-@pytest.mark.parametrize("flags", [["--target_lang=zh"], ["--target_lang=zho_Hans"], []])
+@pytest.mark.parametrize("flags", [["--target_lang=zh"], ["--target_lang=zho_Hans"]])
 def test_chinese_has_its_own_tokenizer(chinese, flags, capsys):
     assert run(*chinese, *flags) == 0
     lines = capsys.readouterr().out.splitlines()
@@ -115,6 +115,11 @@ def test_chinese_has_its_own_tokenizer(chinese, flags, capsys):
     assert right > 50
     assert lines[1].startswith(f"BLEU_cased = {right:.2f} nrefs:1|case:mixed|eff:no|tok:zh|")
     assert len(lines) == 3  # the others count words between spaces
+
+
+def test_without_a_language_the_tokenizer_is_sacrebleus_default(chinese, capsys):
+    assert run(*chinese) == 0
+    assert "tok:13a" in capsys.readouterr().out
 
 
 def test_a_language_that_moses_lacks(chinese, capsys):
@@ -126,7 +131,8 @@ def test_the_language_of_a_folder(chinese, capsys):
     folder = chinese[0].parent / "all"
     folder.mkdir()
     chinese[0].rename(folder / "out-7")
-    assert bleu.main(["t2t-bleu", f"--translations_dir={folder}", f"--reference={chinese[1]}"]) == 0
+    files = [f"--translations_dir={folder}", f"--reference={chinese[1]}"]
+    assert bleu.main(["t2t-bleu", *files, "--target_lang=zh"]) == 0
     assert "tok:zh" in capsys.readouterr().out
 
 

@@ -31,9 +31,7 @@ def by_sacrebleu(texts, utility, metrics=METRICS):
 @settings(deadline=None)
 @given(TEXTS)
 def test_utilities_are_those_of_sacrebleu(utility, texts):
-    np.testing.assert_allclose(
-        expected_utilities(texts, utility, "de-Latn"), by_sacrebleu(texts, utility), atol=1e-9
-    )
+    np.testing.assert_allclose(expected_utilities(texts, utility), by_sacrebleu(texts, utility), atol=1e-9)
 
 
 @pytest.mark.parametrize("utility", METRICS)
@@ -42,8 +40,7 @@ def test_long_sentences_of_many_characters(utility):
     vocabulary = ["".join(map(chr, random.integers(0x3400, 0x9FFF, 3))) for _ in range(50)]
     texts = [" ".join(random.choice(vocabulary, 40)) for _ in range(8)]
     expected = by_sacrebleu(texts, utility, METRIC_OF_CHINESE)
-    for language in ("zh", ""):
-        np.testing.assert_allclose(expected_utilities(texts, utility, language), expected, atol=1e-9)
+    np.testing.assert_allclose(expected_utilities(texts, utility, "zh"), expected, atol=1e-9)
 
 
 @pytest.mark.parametrize("utility", METRICS)

@@ -3,6 +3,7 @@ import pytest
 
 from t2t_revival import DecodeHParams, T2TError
 from t2t_revival.decoding.hypothesis_scores import TERMS, score
+from t2t_revival.decoding.options import SETTINGS
 
 
 def test_defaults_are_the_papers():

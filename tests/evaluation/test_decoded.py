@@ -1,10 +1,14 @@
 """Scores of decoded outputs: BLEU and chrF of translations, F1 of trees."""
 
+from pathlib import Path
+
 import pytest
 from sacrebleu.metrics import BLEU
 
-from t2t_revival import Problem, Text2TextProblem, registry
+from t2t_revival import Data, Problem, Text2TextProblem, registry
+from t2t_revival.data.config import Metadata
 from t2t_revival.evaluation.decoded import (
+    language_of,
     main_metric,
     report,
     score_outputs,
@@ -22,6 +26,11 @@ class UpDown(Text2TextProblem):
 
 class ZhDe(Text2TextProblem):
     source_lang, target_lang = "zh", "de"
+
+
+def data_of(problem: Problem, target_lang: str = "", parts: dict[str, Data] | None = None) -> Data:
+    metadata = Metadata(problem.name, "sample", "en", target_lang, {})
+    return Data(problem, Path(), metadata, None, parts or {})
 
 
 def scoring(problem: Problem, *files: str) -> str:
@@ -83,6 +92,15 @@ def test_bleu_of_chinese() -> None:
             {"a": outputs * 20, "b": references * 20}, references * 20, problem.target_lang
         )
         assert compared["a"].score > 50
-        assert tokenizer_setting(problem) == {"tokenizer": "zh"}
-    assert tokenizer_setting(registry.problem("translate_ende")) == {}
-    assert tokenizer_setting(registry.problem("translate_many")) == {"tokenizer": "by script"}
+        assert tokenizer_setting(data_of(problem)) == {"tokenizer": "zh"}
+    assert tokenizer_setting(data_of(registry.problem("translate_ende"))) == {}
+
+
+def test_each_corpus_of_many_languages_has_its_own_tokenizer() -> None:
+    many = registry.problem("translate_many")
+    parts = {f"en-{language}": data_of(many, language) for language in ("de", "zh")}
+    mixed = data_of(many, "de,zh", parts)
+    assert [language_of(data) for data in (*parts.values(), mixed)] == ["de", "zh", ""]
+    assert tokenizer_setting(mixed) == {"tokenizer": "13a,zh"}
+    assert tokenizer_setting(data_of(many, "de")) == {}
+    assert scoring_command(many, "o", target_lang="zh").endswith("--target_lang=zh")
