@@ -20,13 +20,13 @@ from tests.test_import_direction import upward_imports
 
 LONGEST = "lines of the longest file"
 LIMITS = {
-    "lines of the package": 45_717,
-    "lines of the core": 33_233,  # all but addons/ and reproduction/
-    "lines of code": 25_852,  # no docstring, blank, comment, import
-    "lines of tests": 40_376,
+    "lines of the package": 45_873,
+    "lines of the core": 33_370,  # all but addons/ and reproduction/
+    "lines of code": 25_980,  # no docstring, blank, comment, import
+    "lines of tests": 40_371,
     LONGEST: 500,
-    "files": 291,
-    "private functions called once": 460,
+    "files": 293,
+    "private functions called once": 461,
     "parameters called values": 0,
     "circles of imports": 0,  # imports in functions and for type checkers count too
     "modules in the largest circle": 0,
