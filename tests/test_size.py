@@ -20,10 +20,10 @@ from tests.test_import_direction import upward_imports
 
 LONGEST = "lines of the longest file"
 LIMITS = {
-    "lines of the package": 45_873,
-    "lines of the core": 33_370,  # all but addons/ and reproduction/
-    "lines of code": 25_980,  # no docstring, blank, comment, import
-    "lines of tests": 40_371,
+    "lines of the package": 45_881,
+    "lines of the core": 33_378,  # all but addons/ and reproduction/
+    "lines of code": 25_984,  # no docstring, blank, comment, import
+    "lines of tests": 40_372,
     LONGEST: 500,
     "files": 293,
     "private functions called once": 461,

@@ -25,6 +25,7 @@ from t2t_revival.cli.support.run_flags import DECODE_HPARAMS, RunFlags, decode_o
 from t2t_revival.cli.support.text_files import check_outputs, read_lines
 from t2t_revival.decoding.checkpoint_translations import CheckpointTranslations
 from t2t_revival.errors import CommandLine, T2TError
+from t2t_revival.evaluation.decoded import known_language
 from t2t_revival.model_folder import ModelFolder
 
 FOLDER = "translations"  # T2T's
@@ -56,7 +57,7 @@ def _translate_all(flags: TranslateFlags) -> None:
     own = [f"{name}={flags.given[name]}" for name in ("beam_size", "alpha") if name in flags.given]
     given = ",".join(filter(None, [flags.decode_hparams, *own]))
     options = decode_options(given, model.run, flags.normalize)
-    is_text = registry.problem(model.run.problem).targets_are_text
+    problem = registry.problem(model.run.problem)
     folder = Path(flags.translations_dir or model.path / FOLDER).expanduser()
     made = {f"the translation {path}": path for path in folder.glob(f"{model.run.problem}-*")}
     check_outputs(flags.files(READ), made)
@@ -80,8 +81,10 @@ def _translate_all(flags: TranslateFlags) -> None:
             f"no valid checkpoint{at_least} in {model.path}: train with t2t-trainer, or give --wait_minutes"
         )
     print(f"{len(steps)} translations of {len(lines):,} lines in {folder}, steps {steps[0]} to {steps[-1]}")
-    if is_text:
-        print(f"next: {CommandLine('t2t-bleu', translations_dir=folder, reference='REFERENCE')}")
+    if problem.targets_are_text:
+        files = {"translations_dir": folder, "reference": "REFERENCE"}
+        language = known_language(problem.target_lang)
+        print(f"next: {CommandLine('t2t-bleu', **files, target_lang=language)}")
 
 
 def _translate(flags: TranslateFlags, model: ModelFolder, translations: CheckpointTranslations) -> list[int]:

@@ -71,8 +71,13 @@ def scoring_command(
         return ""
     language = problem.target_lang if target_lang is None else target_lang
     files = dict(zip(main.flags, (outputs, references), strict=True))
+    return str(CommandLine(main.program, **files, target_lang=known_language(language)))
+
+
+def known_language(language: str) -> str | None:
+    """The value of t2t-bleu's `--target_lang`; `None` where it would change nothing."""
     known = primary_code(language) in MOSES_LANGUAGES or tokenizer_name(language) != DEFAULT
-    return str(CommandLine(main.program, **files, target_lang=language if known else None))
+    return language if known else None
 
 
 def tokenizer_setting(data: Data) -> dict[str, str]:

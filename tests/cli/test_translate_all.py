@@ -35,7 +35,8 @@ def test_outputs_are_the_decoders(out, source, tmp_path, capsys, write_checkpoin
     captured = capsys.readouterr()
     folder = out / "translations"
     assert f"2 translations of 3 lines in {folder}, steps 7 to 12" in captured.out
-    assert f"next: t2t-bleu --translations_dir={folder} --reference=REFERENCE" in captured.out
+    scoring = f"t2t-bleu --translations_dir={folder} --reference=REFERENCE --target_lang=de"
+    assert f"next: {scoring}\n" in captured.out
     made = list_translations(folder)
     assert [(file.step, file.path.name) for file in made] == [
         (7, "translate_ende-7"),
