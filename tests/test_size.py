@@ -20,9 +20,9 @@ from tests.test_import_direction import upward_imports
 
 LONGEST = "lines of the longest file"
 LIMITS = {
-    "lines of the package": 45_881,
-    "lines of the core": 33_378,  # all but addons/ and reproduction/
-    "lines of code": 25_984,  # no docstring, blank, comment, import
+    "lines of the package": 45_882,
+    "lines of the core": 33_379,  # all but addons/ and reproduction/
+    "lines of code": 25_985,  # no docstring, blank, comment, import
     "lines of tests": 40_372,
     LONGEST: 500,
     "files": 293,

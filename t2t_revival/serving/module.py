@@ -160,6 +160,7 @@ class ServingModule(tf.Module):
         for spec in specs:
             if spec.name in INPUTS and INPUTS[spec.name].request is Role.NEW_INPUT:
                 defaults[spec.name] = tf.constant(getattr(self._options, spec.name), spec.dtype)
+        specs = sorted(specs, key=lambda spec: spec.name in defaults)
         parameters = [
             Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=defaults.get(name, Parameter.empty))
             for name in (spec.name for spec in specs)
