@@ -23,7 +23,7 @@ LIMITS = {
     "lines of the package": 45_882,
     "lines of the core": 33_379,  # all but addons/ and reproduction/
     "lines of code": 25_985,  # no docstring, blank, comment, import
-    "lines of tests": 40_372,
+    "lines of tests": 40_383,
     LONGEST: 500,
     "files": 293,
     "private functions called once": 461,

@@ -20,7 +20,9 @@ from t2t_revival.decoding.engines import CLASSES
 from t2t_revival.decoding.holders import Holder
 from t2t_revival.hparams import hparams
 from t2t_revival.hparams.variants import ALL, POSITIONS, VARIANTS, Variant
+from t2t_revival.serving.call_options import specs_of
 from t2t_revival.serving.module import ServingModule
+from t2t_revival.serving.signatures import option_inputs
 from tests.support.searches import ensemble, jax_engine
 
 TINY = HParams(num_hidden_layers=1, hidden_size=8, filter_size=8, num_heads=2, pos="timing")
@@ -75,6 +77,15 @@ def test_features_are_settings_or_of_calls():
 
 def test_each_place_is_a_holder_of_its_own():
     assert [place.holder for place in PLACES] == list(Holder)
+
+
+def test_what_a_request_may_have_it_uses():
+    """A setting without a role there would be ignored in silence."""
+    for name, about in settings.SETTINGS.items():
+        assert (about.request is not None) == (Holder.REQUEST in about.held_by), name
+    for options in (DecodeHParams(), DecodeHParams(sampling_method="random")):
+        search = settings.SAMPLING if options.samples else settings.BEAM
+        assert {"inputs", *option_inputs(options, 1, 1)} == {spec.name for spec in specs_of(search)}
 
 
 def excluded_in(names: set[str]) -> list[set[str]]:
