@@ -20,10 +20,10 @@ from tests.test_import_direction import upward_imports
 
 LONGEST = "lines of the longest file"
 LIMITS = {
-    "lines of the package": 45_882,
-    "lines of the core": 33_379,  # all but addons/ and reproduction/
-    "lines of code": 25_985,  # no docstring, blank, comment, import
-    "lines of tests": 40_383,
+    "lines of the package": 45_879,
+    "lines of the core": 33_376,  # all but addons/ and reproduction/
+    "lines of code": 25_982,  # no docstring, blank, comment, import
+    "lines of tests": 40_388,
     LONGEST: 500,
     "files": 293,
     "private functions called once": 461,

@@ -87,11 +87,7 @@ OF_CTRANSLATE2 = {
 OF_INT8 = {"int8": "use --engine=ctranslate2, or --precision=bfloat16"}
 
 # Engines.
-TENSORFLOW = Place(
-    Holder.TENSORFLOW,
-    "TensorFlow",
-    remedies=OF_CTRANSLATE2 | OF_INT8,
-)
+TENSORFLOW = Place(Holder.TENSORFLOW, "TensorFlow", remedies=OF_CTRANSLATE2 | OF_INT8)
 JAX = Place(
     Holder.JAX,
     "decoding on JAX",
@@ -217,8 +213,9 @@ def check(asked: Mapping[str, str], *places: Place) -> None:
         T2TError: a place does not support one of them, or two cannot be combined.
     """
     for place in places:
+        features = place.features
         for feature, written in asked.items():
-            if feature not in place.features:
+            if feature not in features:
                 raise place.refusal(feature, written)
     check_combinations(asked)
     for place in places:

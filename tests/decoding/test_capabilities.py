@@ -18,11 +18,12 @@ from t2t_revival.decoding.combinations import EXCLUDE, NEEDS, OF_CALLS
 from t2t_revival.decoding.engine import EngineConfig
 from t2t_revival.decoding.engines import CLASSES
 from t2t_revival.decoding.holders import Holder
+from t2t_revival.decoding.hypothesis_scores import PENALTIES, TERMS
 from t2t_revival.hparams import hparams
 from t2t_revival.hparams.variants import ALL, POSITIONS, VARIANTS, Variant
 from t2t_revival.serving.call_options import specs_of
 from t2t_revival.serving.module import ServingModule
-from t2t_revival.serving.signatures import option_inputs
+from t2t_revival.serving.signatures import INPUTS, option_inputs
 from tests.support.searches import ensemble, jax_engine
 
 TINY = HParams(num_hidden_layers=1, hidden_size=8, filter_size=8, num_heads=2, pos="timing")
@@ -86,6 +87,10 @@ def test_what_a_request_may_have_it_uses():
     for options in (DecodeHParams(), DecodeHParams(sampling_method="random")):
         search = settings.SAMPLING if options.samples else settings.BEAM
         assert {"inputs", *option_inputs(options, 1, 1)} == {spec.name for spec in specs_of(search)}
+    sizes_and_draws = {"beam_size", "extra_length", "sampling_temp", "sampling_keep_top_k", "random_seed"}
+    assert INPUTS.keys() - sizes_and_draws <= {*(term.name for term in TERMS), *PENALTIES}, (
+        "a search has these"
+    )
 
 
 def excluded_in(names: set[str]) -> list[set[str]]:
