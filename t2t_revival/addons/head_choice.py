@@ -13,7 +13,7 @@ import numpy as np
 
 from t2t_revival.data.word_alignment import Alignment, ErrorCounts
 from t2t_revival.decoding.alignment_heads import FILE_NAME, AlignmentHeads
-from t2t_revival.decoding.batching import OnProgress
+from t2t_revival.decoding.batching import BatchPlan, OnProgress
 from t2t_revival.decoding.detailer import encode_pairs
 from t2t_revival.decoding.notes import OnNote
 from t2t_revival.decoding.preprocessor import pad
@@ -109,7 +109,8 @@ def _count(
         return [None] * len(batch)
 
     lengths = [max(len(one.source_ids), len(one.ids)) for one in encoded]
-    for _ in translator.map_batches(count, lengths, translator.options.batch_size, on_progress=on_progress):
+    plan = BatchPlan(lengths, translator.options.batch_size)
+    for _ in translator.map_batches(count, plan, on_progress):
         pass
     return counts
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -92,10 +92,10 @@ class ConstrainedSearch(Protocol):
     def __contains__(self, index: int) -> bool:
         """Returns whether an input has constraints."""
 
-    def search(self, indices: Iterable[int]) -> dict[int, Found]:
+    async def search(self, indices: Iterable[int]) -> dict[int, Found]:
         """Returns what is found of the inputs with constraints, by index."""
 
-    def search_again(self, constraints: Mapping[int, Constraints]) -> dict[int, Found]:
+    async def search_again(self, constraints: Mapping[int, Constraints]) -> dict[int, Found]:
         """Returns what is found of inputs with other constraints, if they can have them."""
 
 
@@ -106,11 +106,11 @@ class TermCheck(Protocol):
     def lines(self) -> Collection[int]:
         """Lines with terms, by index."""
 
-    def __call__(
+    async def __call__(
         self,
         outputs: Outputs,
-        free: Callable[[list[int]], Outputs],
-        forced: Callable[[Mapping[int, Constraints]], Outputs],
+        free: Callable[[list[int]], Awaitable[Outputs]],
+        forced: Callable[[Mapping[int, Constraints]], Awaitable[Outputs]],
     ) -> Outputs:
         """Returns the outputs of the lines with terms, or better ones of another search."""
 
@@ -122,11 +122,11 @@ class MarkedLines(Protocol):
     def texts(self) -> list[str]:
         """The lines to translate."""
 
-    def put_back(
+    async def put_back(
         self,
         lines: range,
         outputs: Sequence[Translation],
-        align: Callable[[list[tuple[str, str]]], Iterable[Sequence[Link]]],
+        align: Callable[[list[tuple[str, str]]], Awaitable[Sequence[Sequence[Link]]]],
     ) -> list[Translation]:
         """Returns the outputs of some lines with their markup."""
 

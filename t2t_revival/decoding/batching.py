@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice, repeat
-from typing import Any, TypeVar
+from typing import TypeVar
 
 MIN_TOKENS = 16  # tokens that a sentence counts at least, so that no batch has thousands of short ones
 MIN_BATCH_SIZE = 256  # input tokens; batches are not made smaller than this to keep all threads busy
@@ -19,14 +19,13 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class DecodingProgress:
-    """Progress of decoding, in sentences."""
+    """Progress of decoding, in lines."""
 
     done: int  # those completed by an earlier call included
     total: int
     share: float  # of the input tokens that are done, without those of an earlier call
 
 
-MapBatches = Callable[..., Iterator[tuple[range, list[Any]]]]  # `map_batches`, or with some arguments set
 OnProgress = Callable[[DecodingProgress], None]
 
 
@@ -52,73 +51,82 @@ def make_batches(
         yield batch
 
 
-def windows_of(
-    lengths: Sequence[int],
-    batch_size: int,
-    ends: Container[int] | None = None,
-    sizes: Sequence[int] = WINDOWS,
-) -> Iterator[range]:
-    """Yields windows of consecutive inputs, small ones first, so that the first results are complete soon.
+@dataclass(frozen=True)
+class BatchPlan:
+    """Inputs, and how they are decoded in windows and batches.
 
-    Args:
-        lengths: see `make_batches`.
+    Attributes:
+        lengths: of the inputs, in tokens.
         batch_size: see `make_batches`.
-        ends: numbers of inputs after which a window may end; `None` is all.
+        lines: of which each input is a part, by index; `None` where each is a line.
         sizes: batches of the first windows; all others are as large as the last of these.
     """
-    batches = chain(sizes, repeat(sizes[-1]))
-    begin, room = 0, next(batches) * batch_size
-    for end, length in enumerate(lengths, start=1):
-        room -= max(length, MIN_TOKENS)
-        if end == len(lengths) or (room <= 0 and (ends is None or end in ends)):
-            yield range(begin, end)
-            begin, room = end, next(batches) * batch_size
+
+    lengths: Sequence[int]
+    batch_size: int
+    lines: Sequence[int] | None = None
+    sizes: Sequence[int] = WINDOWS
+
+    def line_of(self, index: int) -> int:
+        """Returns the line of an input; the number of lines after the last."""
+        if self.lines is None:
+            return index
+        return self.lines[index] if index < len(self.lines) else self.lines[-1] + 1
+
+    def windows(self) -> Iterator[range]:
+        """Yields windows of whole lines, as inputs; small ones first, so that the first results come soon."""
+        batches = chain(self.sizes, repeat(self.sizes[-1]))
+        begin, room = 0, next(batches) * self.batch_size
+        for end, length in enumerate(self.lengths, start=1):
+            room -= max(length, MIN_TOKENS)
+            is_last = end == len(self.lengths)
+            if is_last or (room <= 0 and self.line_of(end - 1) < self.line_of(end)):
+                yield range(begin, end)
+                begin, room = end, next(batches) * self.batch_size
 
 
 def map_batches(
     function: Callable[[list[int]], list[Result]],
-    lengths: Sequence[int],
-    batch_size: int,
+    plan: BatchPlan,
     num_parallel_batches: int = 1,
     on_progress: OnProgress | None = None,
-    ends: Container[int] | None = None,
     skip: int = 0,
-    sizes: Sequence[int] = WINDOWS,
 ) -> Iterator[tuple[range, list[Result]]]:
-    """Calls a function with batches of inputs; yields windows in input order, with the results of all inputs.
+    """Calls a function with batches of inputs; yields windows of lines in order, with the results of inputs.
 
     Windows and batches are a function of the other arguments alone, since float32 results depend on a
     batch's shape: with `skip`, the other results are the same.
 
     Args:
         function: called with the indices of a batch; returns a result for each.
-        lengths: see `make_batches`.
-        batch_size: see `make_batches`; lowered where some of the parallel batches would be empty.
+        plan: its batches are smaller where some of the parallel ones would be empty.
         num_parallel_batches: number of batches that are computed at the same time, each in a thread.
         on_progress: called after each batch.
-        ends: see `windows_of`.
-        skip: number of inputs at the beginning whose results are known. Windows of these alone are left out.
-        sizes: see `windows_of`.
+        skip: number of lines at the beginning whose results are known. Windows of these alone are left out.
     """
-    batch_size = min(batch_size, max(sum(lengths) // num_parallel_batches, MIN_BATCH_SIZE))
-    windows = [window for window in windows_of(lengths, batch_size, ends, sizes) if window.stop > skip]
+    lengths = plan.lengths
+    batch_size = min(plan.batch_size, max(sum(lengths) // num_parallel_batches, MIN_BATCH_SIZE))
+    plan = replace(plan, batch_size=batch_size)
+    windows = [window for window in plan.windows() if plan.line_of(window.stop) > skip]
     batches = [[*make_batches(lengths, batch_size, window)] for window in windows]
     all_tokens = pending_tokens = sum(lengths[windows[0].start :]) if windows else 0
     computed = map_parallel(function, chain.from_iterable(batches), num_parallel_batches)
-    done = skip
+    done = sum(plan.line_of(index) < skip for index in range(len(lengths)))
+    total = plan.line_of(len(lengths)) if lengths else 0
     for window, own in zip(windows, batches, strict=True):
         results: dict[int, Result] = {}
         for batch in own:
             results |= zip(batch, next(computed), strict=True)
-            done += sum(index >= skip for index in batch)
+            done += sum(plan.line_of(index) >= skip for index in batch)
             pending_tokens -= sum(lengths[index] for index in batch)
             if on_progress:
-                on_progress(DecodingProgress(done, len(lengths), 1 - pending_tokens / all_tokens))
-        yield window, [results[index] for index in window]
+                on_progress(DecodingProgress(plan.line_of(done), total, 1 - pending_tokens / all_tokens))
+        lines = range(plan.line_of(window.start), plan.line_of(window.stop))
+        yield lines, [results[index] for index in window]
 
 
 def without(skip: int, windows: Iterable[tuple[range, Sequence[Result]]]) -> Iterator[Result]:
-    """Yields the results of windows, without those of the first `skip` inputs."""
+    """Yields the results of windows, without those of the first `skip` lines, of which each is an input."""
     for window, results in windows:
         yield from results[max(skip - window.start, 0) :]
 

@@ -17,7 +17,7 @@ from t2t_revival.data.word_alignment import Link
 from t2t_revival.decoding.alignment_heads import LinkRule
 from t2t_revival.decoding.batching import POSITIONS, make_batches
 from t2t_revival.decoding.details import EOS_NAME, NO_WORD, Alternative, Details, Token, Word
-from t2t_revival.decoding.preprocessor import OnTruncation, Preprocessor, pad, plain
+from t2t_revival.decoding.preprocessor import OnTruncation, Preprocessor, pad, pieces_of, plain
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary import TextEncoder, Vocabularies
@@ -118,11 +118,12 @@ def encode_pairs(
         LineError: a text is no valid Unicode.
     """
     sources, targets = (plain((pair[side] for pair in pairs), preprocessor.options) for side in (0, 1))
-    source_ids = preprocessor.sources(preprocessor.preprocess(sources), on_truncation)
+    inputs = pieces_of(preprocessor.preprocess(sources))
+    encoded = preprocessor.sources(inputs, on_truncation)
     target_ids = preprocessor.encode(targets, preprocessor.vocabularies.targets)
     tag = symbol(preprocessor.options.tag)
-    columns = zip(sources, source_ids, targets, target_ids, strict=True)
-    return [Hypothesis(source, tag, ids, target, [*out, EOS]) for source, ids, target, out in columns]
+    columns = zip(sources, encoded, targets, target_ids, strict=True)
+    return [Hypothesis(source, tag, one.ids, target, [*out, EOS]) for source, one, target, out in columns]
 
 
 def _pieces(vocabulary: TextEncoder, ids: Sequence[int]) -> list[str]:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from t2t_revival.data.vocabulary.text_encoder import symbol
-from t2t_revival.decoding.addons import Attempt, ConstrainedSearch, Constraints, Found, addon
-from t2t_revival.decoding.batching import MapBatches
+from t2t_revival.data.word_alignment import Link
+from t2t_revival.decoding.addons import Attempt, ConstrainedSearch, Found, addon
+from t2t_revival.decoding.batching import BatchPlan
 from t2t_revival.decoding.detailer import Detailer, Hypothesis
 from t2t_revival.decoding.details import Details
 from t2t_revival.decoding.engine import ALL, Draws, Engine, Inputs, SearchSettings
-from t2t_revival.decoding.pipeline import Candidates, Request, as_candidates
-from t2t_revival.decoding.preprocessor import OnTruncation, Preprocessor, Truncation, pad
+from t2t_revival.decoding.line_decoder import Candidates, Request, as_candidates
+from t2t_revival.decoding.preprocessor import OnTruncation, Preprocessor, pad
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary.text_encoder import TextEncoder
@@ -45,14 +45,12 @@ class LocalModel:
         vocabulary: of the outputs.
         coverage: changes the scores of outputs; `None` does not.
         detailer: computes details.
-        map_batches: see `Translator.map_batches`.
     """
 
     engine: Engine
     vocabulary: TextEncoder
     coverage: Callable[[Sequence[Decoded]], list[Decoded]] | None
     detailer: Detailer
-    map_batches: MapBatches
 
 
 class LocalSearch:
@@ -63,6 +61,7 @@ class LocalSearch:
         request: what is decoded.
         preprocessor: encodes it.
         on_truncation: called for each input that is too long.
+        align: returns the word alignments of lines and outputs.
         term_detailer: computes the details by which terms are checked; `None` if none are.
 
     Raises:
@@ -70,68 +69,35 @@ class LocalSearch:
             cannot search for phrases.
     """
 
+    rounds_by_batch = True
+
     def __init__(
         self,
         model: LocalModel,
         request: Request,
         preprocessor: Preprocessor,
         on_truncation: OnTruncation,
+        align: Callable[[Sequence[tuple[str, str]]], Iterable[Sequence[Link]]],
         term_detailer: Detailer | None,
     ) -> None:
-        self._model, self._request, self._term_detailer = model, request, term_detailer
+        self._model, self._request, self._align = model, request, align
+        self._term_detailer = term_detailer
         self._n = request.options.candidates_of(request.n)  # outputs to find, or to choose from
         self._spare = request.options.spare_of(request.n)
-        self._cut: set[int] = set()
-
-        def note(truncation: Truncation) -> None:
-            self._cut.add(truncation.number - request.first_number)
-            on_truncation(truncation)
-
-        self._ids = preprocessor.sources(request.texts, note)
-        lengths, size = [*map(len, self._ids)], request.options.tokens_at_once
-        self.windows: MapBatches = partial(model.map_batches, lengths=lengths, batch_size=size)
+        self._sources = preprocessor.sources(request.pieces, on_truncation)
+        ids = [source.ids for source in self._sources]
+        lines = [piece.line for piece in request.pieces]
+        self.plan = BatchPlan([*map(len, ids)], request.options.tokens_at_once, lines)
         self._prefixes = preprocessor.prefixes(request.prefixes)
-        self._constrained: ConstrainedSearch | None = None
+        self.constrained: ConstrainedSearch | None = None
         if request.constraints:
             search = addon("constrained_search")
-            self._constrained = search(request, self._ids, model.engine.spelling, self._find_bound)
+            self.constrained = search(request, ids, model.engine.spelling, self._bound)
 
-    def find(self, indices: Sequence[int]) -> Candidates:
-        """Decodes inputs; if some have constraints, the others are decoded with them all, and without any."""
-        constrained = self._constrained
-        if constrained is None:
-            return self._candidates(self._find_free(indices))
-        found = {}
-        if any(index not in constrained for index in indices):
-            found = self._find_free(indices)
-        return self._candidates(found | constrained.search(indices))
-
-    def find_free(self, indices: Sequence[int]) -> Candidates:
+    async def free(self, indices: Sequence[int]) -> Candidates:
         """Decodes inputs without constraints."""
-        return self._candidates(self._find_free(indices))
-
-    def find_bound(self, constraints: Mapping[int, Constraints]) -> Candidates:
-        """Decodes inputs with other constraints than theirs."""
-        assert self._constrained
-        return self._candidates(self._constrained.search_again(constraints))
-
-    def annotate(
-        self, outputs: Sequence[tuple[int, str, Sequence[int]]], for_terms: bool
-    ) -> Sequence[Details]:
-        """Returns details of outputs by one pass of the model, of the tokens that the search has chosen."""
-        detailer = self._term_detailer if for_terms else self._model.detailer
-        assert detailer
-        tag = symbol(self._request.options.tag)
-        return detailer(
-            [
-                Hypothesis(self._request.texts[index].removeprefix(tag), tag, self._ids[index], text, [*ids])
-                for index, text, ids in outputs
-            ]
-        )
-
-    def _find_free(self, indices: Sequence[int]) -> dict[int, Found]:
         options, n = self._request.options, self._n
-        rows = pad([self._ids[index] for index in indices])
+        rows = pad([self._sources[index].ids for index in indices])
         prefix_rows: Any = pad([self._prefixes[index] for index in indices]) if self._prefixes else ()
         draws: Any = ()
         if options.samples:
@@ -141,25 +107,46 @@ class LocalSearch:
             draws = draws_of_lines(options.random_seed, numbers, longest, n, *sampling)
         beam_size = n if options.samples else options.candidates_of(options.beam_size)
         settings = SearchSettings.of(options, n, self._spare)._replace(beam_size=beam_size)
-        return self._search(indices, Inputs(rows, settings, prefix_rows, draws))
+        found = self._model.engine.search(Inputs(rows, settings, prefix_rows, draws))
+        return self.candidates(_by_index(indices, *found))
 
-    def _find_bound(self, attempt: Attempt) -> dict[int, Found]:
+    async def _bound(self, attempt: Attempt) -> dict[int, Found]:
         settings = SearchSettings.of(self._request.options, self._n, self._spare)
-        return self._search(attempt.indices, Inputs(pad(attempt.ids), settings, tables=attempt.tables))
+        inputs = Inputs(pad(attempt.ids), settings, tables=attempt.tables)
+        return _by_index(attempt.indices, *self._model.engine.search(inputs))
 
-    def _search(self, indices: Iterable[int], inputs: Inputs) -> dict[int, Found]:
-        ids, scores = (np.asarray(values).tolist() for values in self._model.engine.search(inputs))
-        return dict(zip(indices, zip(ids, scores, strict=True), strict=True))
-
-    def _candidates(self, found: Mapping[int, Found]) -> Candidates:
+    def candidates(self, found: Mapping[int, Found]) -> Candidates:
         """Returns the outputs of each input as text."""
-        decoded = [Decoded(self._ids[index], *hypotheses) for index, hypotheses in found.items()]
+        decoded = [Decoded(self._sources[index].ids, *hypotheses) for index, hypotheses in found.items()]
         if self._model.coverage:
             decoded = self._model.coverage(decoded)
         return {
-            index: as_candidates((each.ids, each.scores), self._model.vocabulary, index in self._cut)
+            index: as_candidates((each.ids, each.scores), self._model.vocabulary, self._sources[index].is_cut)
             for index, each in zip(found, decoded, strict=True)
         }
+
+    async def annotate(
+        self, outputs: Sequence[tuple[int, str, Sequence[int]]], for_terms: bool
+    ) -> Sequence[Details]:
+        """Returns details of outputs by one pass of the model, of the tokens that the search has chosen."""
+        detailer = self._term_detailer if for_terms else self._model.detailer
+        assert detailer
+        tag, pieces = symbol(self._request.options.tag), self._request.pieces
+        return detailer(
+            [
+                Hypothesis(pieces[at].text.removeprefix(tag), tag, self._sources[at].ids, text, [*ids])
+                for at, text, ids in outputs
+            ]
+        )
+
+    async def align(self, pairs: Sequence[tuple[str, str]]) -> Sequence[Sequence[Link]]:
+        """Returns the word alignments of lines and outputs."""
+        return [*self._align(pairs)]
+
+
+def _by_index(indices: Sequence[int], ids: Any, scores: Any) -> dict[int, Found]:
+    rows = zip(np.asarray(ids).tolist(), np.asarray(scores).tolist(), strict=True)
+    return dict(zip(indices, rows, strict=True))
 
 
 def draws_of_lines(

@@ -7,8 +7,7 @@ is cut after a comma or another mark of a clause, else between words, else anywh
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from t2t_revival.data.vocabulary.text_encoder import leading_tag
@@ -72,12 +71,6 @@ def join_outputs(paragraph: Paragraph, parts: Sequence[Translation]) -> Translat
         any(part.truncated for part in parts),
         cut=any(part.cut for part in parts),
     )
-
-
-def join_all(paragraphs: Sequence[Paragraph], outputs: Iterable[Translation]) -> list[Translation]:
-    """Returns the outputs of lines, given those of all their segments, and one for each blank line."""
-    left = iter(outputs)
-    return [join_outputs(one, [*islice(left, len(one.segments) or 1)]) for one in paragraphs]
 
 
 def split(line: str, language: str, tags: Sequence[str] = (), fits: Fits = lambda _: True) -> Paragraph:

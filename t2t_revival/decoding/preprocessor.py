@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from t2t_revival import registry
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
@@ -26,6 +26,25 @@ LINE_ENDS = str.maketrans("\n\r", "  ")
 def plain(texts: Iterable[str], options: DecodeHParams) -> list[str]:
     """Returns texts as models read and write them: line ends are spaces, characters in the options' form."""
     return [normalized(text.translate(LINE_ENDS), options.unicode_form) for text in texts]
+
+
+class Piece(NamedTuple):
+    """What a model reads at once: a line, or a sentence of it.
+
+    Attributes:
+        line: by index.
+        text: the model's input, with its tag.
+    """
+
+    line: int
+    text: str
+
+
+class Source(NamedTuple):
+    """Ids of an input, EOS included, and whether it was longer."""
+
+    ids: list[int]
+    is_cut: bool
 
 
 @dataclass(frozen=True)
@@ -71,34 +90,34 @@ class Preprocessor:
     def preprocess(self, texts: Sequence[str]) -> list[str]:
         """Returns the model's input for each text; raises LineError where one lacks a tag that it needs."""
         inputs = model_inputs(texts, self.problem, self.options)
-        self.check_tags(inputs)
+        self.check_tags(pieces_of(inputs))
         return inputs
 
-    def check_tags(self, inputs: Sequence[str]) -> None:
+    def check_tags(self, inputs: Iterable[Piece]) -> None:
         """Raises LineError where one of the model's inputs lacks a tag that it needs."""
         if not (self.problem and self.problem.lines_have_tags):
             return
         known = self.vocabularies.inputs.tags
         listed = ", ".join(known)
-        for number, text in enumerate(inputs, start=self.first_line):
+        for line, text in inputs:
             if not is_blank(text) and text.partition(" ")[0] not in known:
                 raise LineError(
-                    number,
+                    self.first_line + line,
                     f"{text[:40]!r} begins with none of the model's tags, {listed}: write one before the "
                     "line, or give --decode_hparams=tag=TAG",
                 )
 
-    def sources(self, inputs: list[str], on_truncation: OnTruncation) -> list[list[int]]:
-        """Returns the ids of preprocessed inputs, each with EOS, truncated to `max_length`.
+    def sources(self, inputs: Sequence[Piece], on_truncation: OnTruncation) -> list[Source]:
+        """Returns preprocessed inputs as ids, each with EOS, truncated to `max_length`.
 
         Raises:
             LineError: an input is no valid Unicode.
         """
-        rows = self.encode(inputs, self.vocabularies.inputs)
-        for number, ids in enumerate(rows, start=self.first_line):
+        rows = self.encode([piece.text for piece in inputs], self.vocabularies.inputs)
+        for piece, ids in zip(inputs, rows, strict=True):
             if len(ids) >= self.max_length:
-                on_truncation(Truncation(number, len(ids) + 1, self.max_length))
-        return [[*ids[: self.max_length - 1], EOS] for ids in rows]
+                on_truncation(Truncation(self.first_line + piece.line, len(ids) + 1, self.max_length))
+        return [Source([*ids[: self.max_length - 1], EOS], len(ids) >= self.max_length) for ids in rows]
 
     def targets(self, outputs: list[str]) -> list[list[int]]:
         """Returns the ids of outputs as people write them, each with EOS.
@@ -141,6 +160,11 @@ class Preprocessor:
                     f"{max_tokens}: give a larger extra_length in --decode_hparams",
                 )
         return rows
+
+
+def pieces_of(texts: Iterable[str]) -> list[Piece]:
+    """Returns the inputs of lines that are translated as they are."""
+    return [Piece(line, text) for line, text in enumerate(texts)]
 
 
 def model_inputs(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -20,21 +20,24 @@ from t2t_revival.data.word_alignment import Link
 from t2t_revival.decoding import capabilities, engines
 from t2t_revival.decoding.addons import HUB, HeadChoice, Shortlist, addon
 from t2t_revival.decoding.alignment_heads import AlignmentHeads
-from t2t_revival.decoding.batching import OnProgress, Result, map_batches, without
+from t2t_revival.decoding.batching import BatchPlan, OnProgress, Result, map_batches, without
+from t2t_revival.decoding.calls import Work, run
 from t2t_revival.decoding.detailer import Detailer, Hypothesis, encode_pairs
 from t2t_revival.decoding.engine import EngineConfig, Inputs, SearchSettings
 from t2t_revival.decoding.engines import Model
+from t2t_revival.decoding.line_decoder import Request
 from t2t_revival.decoding.loading import load
 from t2t_revival.decoding.local_search import LocalModel, LocalSearch
 from t2t_revival.decoding.notes import NO_HEADS, OF_ENSEMBLE, OnNote, ignore_note
 from t2t_revival.decoding.options import INT8, TENSORFLOW, DecodeHParams
 from t2t_revival.decoding.outputs import Score
-from t2t_revival.decoding.pipeline import LineTranslator, Request, warn_of_truncation
+from t2t_revival.decoding.pipeline import LineTranslator, warn_of_truncation
 from t2t_revival.decoding.preprocessor import (
     OnTruncation,
     Preprocessor,
     check_tag,
     pad,
+    pieces_of,
     plain,
 )
 from t2t_revival.errors import LineError, T2TError
@@ -116,7 +119,7 @@ class Translator(LineTranslator):
         self.detailer = Detailer(engine.annotate, self.vocabularies, alignment_heads, alternatives)
         weight = self.options.coverage_penalty
         coverage = addon("coverage")(engine.attend, weight) if weight else None
-        self._local = LocalModel(engine, targets, coverage, self.detailer, self.map_batches)
+        self._local = LocalModel(engine, targets, coverage, self.detailer)
         self._engine, self._process = engine, os.getpid()
 
     @classmethod
@@ -270,10 +273,14 @@ class Translator(LineTranslator):
     def open(self, request: Request, on_truncation: OnTruncation) -> LocalSearch:
         """Encodes a request; see `LocalSearch` for errors."""
         preprocessor = self.preprocessor(request.first_number)
-        preprocessor.check_tags(request.texts)
+        preprocessor.check_tags(request.pieces)
         terms = any(constraints.terms for constraints in request.constraints.values())
         detailer = self.term_detailer if terms else None  # made here, before threads decode
-        return LocalSearch(self._local, request, preprocessor, on_truncation, detailer)
+        return LocalSearch(self._local, request, preprocessor, on_truncation, self.align, detailer)
+
+    def run(self, work: Work[Result]) -> Result:
+        """Returns the result of a coroutine, which calls the engine by itself."""
+        return run(work)
 
     def encode(self, line: str, is_output: bool = False) -> list[int]:
         """Returns the ids of a line, or of an output, with EOS, not truncated; line ends count as spaces.
@@ -333,7 +340,8 @@ class Translator(LineTranslator):
             if is_blank(text):
                 raise LineError(number, "no source")
         targets = preprocessor.targets([output for _, output in cleaned])
-        sources = preprocessor.sources(inputs, on_truncation or warn_of_truncation)
+        encoded = preprocessor.sources(pieces_of(inputs), on_truncation or warn_of_truncation)
+        sources = [source.ids for source in encoded]
 
         def score(batch: list[int]) -> list[Score]:
             if self.options.details:
@@ -351,8 +359,8 @@ class Translator(LineTranslator):
             return [Score(value, len(targets[index])) for index, value in zip(batch, log_probs, strict=True)]
 
         lengths = [max(map(len, pair)) for pair in zip(sources, targets, strict=True)]
-        windows = self.map_batches(score, lengths, self.options.batch_size, on_progress, skip=skip)
-        return without(skip, windows)
+        plan = BatchPlan(lengths, self.options.batch_size)
+        return without(skip, self.map_batches(score, plan, on_progress, skip))
 
     def align(
         self,
@@ -382,16 +390,14 @@ class Translator(LineTranslator):
             return [*found.values()]
 
         lengths = [max(len(one.source_ids), len(one.ids)) for one in encoded]
-        windows = self.map_batches(links, lengths, self.options.batch_size, on_progress, skip=skip)
-        return without(skip, windows)
+        plan = BatchPlan(lengths, self.options.batch_size)
+        return without(skip, self.map_batches(links, plan, on_progress, skip))
 
     def map_batches(
         self,
         function: Callable[[list[int]], list[Result]],
-        lengths: list[int],
-        batch_size: int,
+        plan: BatchPlan,
         on_progress: OnProgress | None = None,
-        ends: Container[int] | None = None,
         skip: int = 0,
     ) -> Iterator[tuple[range, list[Result]]]:
         """Calls `batching.map_batches`.
@@ -401,8 +407,7 @@ class Translator(LineTranslator):
         """
         check_not_forked(self._process)
         try:
-            parallel = self.num_parallel_batches
-            yield from map_batches(function, lengths, batch_size, parallel, on_progress, ends, skip)
+            yield from map_batches(function, plan, self.num_parallel_batches, on_progress, skip)
         except self._engine.out_of_memory as error:
             width = "candidates" if self.options.mbr else "beam_size"
             raise T2TError(

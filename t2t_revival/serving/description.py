@@ -7,16 +7,14 @@ import json
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from t2t_revival.data.vocabulary import Vocabularies, open_vocabulary
 from t2t_revival.decoding.addons import addon
+from t2t_revival.decoding.calls import Call
 from t2t_revival.serving.client import text_of
 from t2t_revival.serving.signatures import DESCRIBE
 from t2t_revival.utils.unicode_forms import NFC
-
-if TYPE_CHECKING:
-    from t2t_revival.serving.client import Model
 
 
 @dataclass(frozen=True)
@@ -38,13 +36,13 @@ class Description:
     unicode_form: str = NFC
 
     @classmethod
-    def of(cls, model: Model) -> Description:
-        """Returns the description that a model tells.
+    async def asked(cls) -> Description:
+        """Returns the description that a model tells, by one `Call`.
 
         Raises:
             T2TError: there is no response, or the model has none.
         """
-        (text,) = model.predict(DESCRIBE, {"inputs": [""]})["description"]
+        (text,) = (await Call(DESCRIBE, {"inputs": [""]}))["description"]
         values = json.loads(text_of(text))
         files = values.pop("vocabularies")
         opened = [open_vocabulary(Path(name), base64.b64decode(content)) for name, content in files]

@@ -11,10 +11,11 @@ import numpy as np
 from t2t_revival.data.vocabulary.spans import TokenSpans, words_of_text
 from t2t_revival.data.vocabulary.text_encoder import tagged
 from t2t_revival.decoding.alignment_heads import LinkRule
+from t2t_revival.decoding.calls import Call
 from t2t_revival.decoding.detailer import SourceAttention, TokenScores, make_details
 from t2t_revival.decoding.details import EOS_NAME, Details
 from t2t_revival.errors import T2TError
-from t2t_revival.serving.client import Model, text_of
+from t2t_revival.serving.client import text_of
 from t2t_revival.serving.signatures import SCORE, Inputs
 
 COLUMNS = (
@@ -25,13 +26,13 @@ ALIGNMENT = ("attention", "alignment_rule")
 TAG = re.compile(r"<\S+> ")
 
 
-def query_details(
-    model: Model, pairs: Sequence[tuple[str, str]], alternatives: int = 0, aligns: bool = False, tag: str = ""
+async def query_details(
+    where: str, pairs: Sequence[tuple[str, str]], alternatives: int = 0, aligns: bool = False, tag: str = ""
 ) -> list[Details]:
-    """Returns the details of given outputs by one request.
+    """Returns the details of given outputs by one `Call`.
 
     Args:
-        model: an exported model.
+        where: the exported model's place, for errors.
         pairs: lines, and an output of each.
         alternatives: how many of each token.
         aligns: whether words are aligned.
@@ -48,15 +49,14 @@ def query_details(
         "targets": outputs,
         "alternatives": [alternatives] * len(pairs),
     }
-    response = model.predict(SCORE, inputs)
+    response = await Call(SCORE, inputs)
     if aligns and ALIGNMENT[0] not in response:
         raise T2TError(
-            f"{model.where}: has no alignment heads: choose them with t2t-align --choose_heads, and export "
-            "it again"
+            f"{where}: has no alignment heads: choose them with t2t-align --choose_heads, and export it again"
         )
     names = COLUMNS + ALIGNMENT if aligns else COLUMNS
     if missing := [name for name in names if len(response.get(name, ())) != len(pairs)]:
-        raise T2TError(f"{model.where}: the response has no {missing[0]}: export the model again")
+        raise T2TError(f"{where}: the response has no {missing[0]}: export the model again")
     rows = zip(*(response[name] for name in names), strict=True)
     return [_details(pair, dict(zip(names, row, strict=True))) for pair, row in zip(pairs, rows, strict=True)]
 

@@ -5,19 +5,21 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from t2t_revival.data.vocabulary.text_encoder import symbol
 from t2t_revival.data.word_alignment import Link
 from t2t_revival.decoding import capabilities
-from t2t_revival.decoding.addons import Attempt, ConstrainedSearch, Constraints, Found, addon
-from t2t_revival.decoding.batching import MIN_TOKENS, MapBatches, map_batches
+from t2t_revival.decoding.addons import Attempt, ConstrainedSearch, Found, addon
+from t2t_revival.decoding.batching import MIN_TOKENS, BatchPlan, OnProgress, Result, map_batches
+from t2t_revival.decoding.calls import Call, Work, run
 from t2t_revival.decoding.details import Details
+from t2t_revival.decoding.line_decoder import Candidates, Request, as_candidates
 from t2t_revival.decoding.notes import OF_EXPORT
 from t2t_revival.decoding.options import MAX_CANDIDATES, SETTINGS, DecodeHParams, Role
 from t2t_revival.decoding.outputs import MISSING
-from t2t_revival.decoding.pipeline import Candidates, LineTranslator, Request, as_candidates
+from t2t_revival.decoding.pipeline import LineTranslator
 from t2t_revival.decoding.preprocessor import OnTruncation, Preprocessor, Truncation, plain
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams.hparams import parse_overrides
@@ -55,7 +57,7 @@ class ServedTranslator(LineTranslator):
         batch_size: inputs of a request.
         as_exported: whether the search has the settings of the export, where a line has neither constraints
             nor a forced beginning.
-        describe: returns what a model tells of itself.
+        description: what the model tells of itself; `None` asks it when that is needed.
         name: of the model at its server, on which outputs depend.
 
     Raises:
@@ -73,11 +75,11 @@ class ServedTranslator(LineTranslator):
         problem: Problem | None = None,
         batch_size: int = BATCH_SIZE,
         as_exported: bool = True,
-        describe: Callable[[Model], Description] = Description.of,
+        description: Description | None = None,
         name: str = "",
     ) -> None:
         self.model, self.problem, self.batch_size, self.as_exported = model, problem, batch_size, as_exported
-        self.options, self._describe, self._name = options or USUAL, describe, name
+        self.options, self._description, self._name = options or USUAL, description, name
         if options:
             usual = DecodeHParams.from_problem(problem) if problem else USUAL
             capabilities.check(options.asked(beside=usual), capabilities.REQUEST)
@@ -87,7 +89,7 @@ class ServedTranslator(LineTranslator):
     @cached_property
     def description(self) -> Description:
         """The model as it describes itself."""
-        return self._describe(self.model)
+        return self._description or self.run(Description.asked())
 
     @property
     def vocabularies(self) -> Vocabularies:
@@ -131,18 +133,19 @@ class ServedTranslator(LineTranslator):
         """
         return ServedSearch(self, request, on_truncation)
 
-    def align(self, pairs: Sequence[tuple[str, str]]) -> Iterator[Sequence[Link]]:
-        """Yields the word alignments of inputs and outputs.
+    def run(self, work: Work[Result]) -> Result:
+        """Returns the result of a coroutine, whose calls the model answers."""
+        return run(work, self.model.predict)
 
-        Raises:
-            T2TError: the model was exported without alignment heads.
-        """
-        from t2t_revival.serving.details import query_details
-
-        for start in range(0, len(pairs), self.batch_size):
-            some = pairs[start : start + self.batch_size]
-            for details in query_details(self.model, some, aligns=True, tag=self.options.tag):
-                yield details.links
+    def map_batches(
+        self,
+        function: Callable[[list[int]], list[Result]],
+        plan: BatchPlan,
+        on_progress: OnProgress | None = None,
+        skip: int = 0,
+    ) -> Iterator[tuple[range, list[Result]]]:
+        """Calls a function with the inputs of each request; see `batching.map_batches`."""
+        return map_batches(function, plan, 1, on_progress, skip)
 
     def origin(self, has_terms: bool = False) -> dict[str, Any]:
         """Returns everything that outputs depend on, but for lines and the model that a server has then."""
@@ -164,48 +167,35 @@ class ServedSearch:
         on_truncation: called for each input that is too long.
     """
 
+    rounds_by_batch = False
+
     def __init__(self, translator: ServedTranslator, request: Request, on_truncation: OnTruncation) -> None:
-        self._translator, self._model, self._request = translator, translator.model, request
+        self._translator, self._where, self._request = translator, translator.model.where, request
         self._on_truncation = on_truncation
         n = translator.options.outputs if translator.as_exported else request.n
         wanted = min(n + request.options.spare_of(n), request.options.beam_size)
         self._n = request.options.candidates_of(wanted)  # of a request with settings
-        self._ids: list[list[int]] = []
         self._cut: set[int] = set()
-        lengths, size = [MIN_TOKENS] * len(request.texts), MIN_TOKENS * translator.batch_size
-        self.windows: MapBatches = partial(map_batches, lengths=lengths, batch_size=size, sizes=(1,))
-        self._constrained: ConstrainedSearch | None = None
+        lengths, size = [MIN_TOKENS] * len(request.pieces), MIN_TOKENS * translator.batch_size
+        self.plan = BatchPlan(lengths, size, [piece.line for piece in request.pieces], sizes=(1,))
+        self.constrained: ConstrainedSearch | None = None
         if request.constraints:
-            request, search = self._encode(translator.description), addon("constrained_search")
-            self._constrained = search(request, self._ids, translator.description.spelling, self._find_bound)
+            self.constrained = self._constrained(translator.description)
 
-    def _encode(self, description: Description) -> Request:
-        """Encodes the inputs, as their tables need it; returns the request with the export's own settings."""
+    def _constrained(self, description: Description) -> ConstrainedSearch:
+        """Encodes the inputs, as their tables need it; their search has the export's own limits."""
         options = replace(self._request.options, max_length_ratio=description.max_length_ratio, tag="")
         first = self._request.first_number
         preprocessor = Preprocessor(description.vocabularies, None, options, description.max_length, first)
-        self._ids = preprocessor.sources(self._request.texts, self._note)
-        return replace(self._request, options=options)
+        sources = preprocessor.sources(self._request.pieces, self._on_truncation)
+        self._cut |= {index for index, source in enumerate(sources) if source.is_cut}
+        ids, request = [source.ids for source in sources], replace(self._request, options=options)
+        return addon("constrained_search")(request, ids, description.spelling, self._bound)
 
-    def _note(self, truncation: Truncation) -> None:
-        """Notes an input that is too long, once."""
-        index = truncation.number - self._request.first_number
-        if index not in self._cut:
-            self._cut.add(index)
-            self._on_truncation(truncation)
-
-    def find(self, indices: Sequence[int]) -> Candidates:
-        """Decodes inputs by one request, and more for those with constraints."""
-        if self._constrained is None:
-            return self.find_free(indices)
-        free = [index for index in indices if index not in self._constrained]
-        bound = self._bound(self._constrained.search(indices))
-        return {**bound, **(self.find_free(free) if free else {})}
-
-    def find_free(self, indices: Sequence[int]) -> Candidates:
-        """Decodes inputs without constraints."""
+    async def free(self, indices: Sequence[int]) -> Candidates:
+        """Decodes inputs by one call."""
         request, options = self._request, self._request.options
-        inputs: dict[str, Sequence[Any]] = {"inputs": [request.texts[index] for index in indices]}
+        inputs: dict[str, Sequence[Any]] = {"inputs": [request.pieces[index].text for index in indices]}
         if request.prefixes:
             signature = WITH_PREFIXES
             inputs |= option_inputs(options, len(indices), self._n)
@@ -215,50 +205,60 @@ class ServedSearch:
         else:
             signature = signature_of(options)
             inputs |= option_inputs(options, len(indices), self._n)
-        response = self._model.predict(signature, inputs)
-        outputs = outputs_of(response, len(indices), self._model.where)
+        outputs = outputs_of(await Call(signature, inputs), len(indices), self._where)
         if signature == DEFAULT:
             self._translator.width = max(map(len, outputs), default=1)
         found = dict(zip(indices, outputs, strict=True))
         for index, candidates in found.items():
-            if candidates[0].truncated:
+            if candidates[0].truncated and index not in self._cut:
+                self._cut.add(index)
                 way_out = "" if capabilities.PARSER in self._translator.places else SPLIT
-                self._note(Truncation(request.first_number + index, way_out=way_out))
+                line = request.first_number + request.pieces[index].line
+                self._on_truncation(Truncation(line, way_out=way_out))
         return {index: [each for each in found[index] if each.score > MISSING] for index in found}
 
-    def find_bound(self, constraints: Mapping[int, Constraints]) -> Candidates:
-        """Decodes inputs with other constraints than theirs."""
-        assert self._constrained
-        return self._bound(self._constrained.search_again(constraints))
-
-    def annotate(
-        self, outputs: Sequence[tuple[int, str, Sequence[int]]], for_terms: bool
-    ) -> Sequence[Details]:
-        """Returns details of outputs, by one request; of the tokens that the vocabulary splits them into."""
-        from t2t_revival.serving.details import query_details
-
-        options, texts = self._request.options, self._request.texts
-        tag = symbol(options.tag)
-        pairs = [(texts[index].removeprefix(tag), text) for index, text, _ in outputs]
-        aligns = for_terms or bool(options.alignments)
-        return query_details(self._model, pairs, options.alternatives, aligns, options.tag)
-
-    def _find_bound(self, attempt: Attempt) -> dict[int, Found]:
+    async def _bound(self, attempt: Attempt) -> dict[int, Found]:
         options = self._request.options
-        texts = [self._request.texts[index] for index in attempt.indices]
+        texts = [self._request.pieces[index].text for index in attempt.indices]
         inputs = {
             "inputs": texts,
             **option_inputs(options, len(texts), self._n),
             "tables": addon("pack_tables")(attempt.tables),
         }
-        response = self._model.predict(WITH_TABLES, inputs)
+        response = await Call(WITH_TABLES, inputs)
         scores = [[score if score > NO_OUTPUT else MISSING for score in row] for row in response["scores"]]
         return dict(zip(attempt.indices, zip(response["ids"], scores, strict=True), strict=True))
 
-    def _bound(self, found: Mapping[int, Found]) -> Candidates:
+    def candidates(self, found: Mapping[int, Found]) -> Candidates:
         """Returns the outputs that searches with constraints have found, as text."""
         vocabulary = self._translator.vocabularies.targets
         return {index: as_candidates(each, vocabulary, index in self._cut) for index, each in found.items()}
+
+    async def annotate(
+        self, outputs: Sequence[tuple[int, str, Sequence[int]]], for_terms: bool
+    ) -> Sequence[Details]:
+        """Returns details of outputs, by one call; of the tokens that the vocabulary splits them into."""
+        from t2t_revival.serving.details import query_details
+
+        options, pieces = self._request.options, self._request.pieces
+        tag = symbol(options.tag)
+        pairs = [(pieces[index].text.removeprefix(tag), text) for index, text, _ in outputs]
+        aligns = for_terms or bool(options.alignments)
+        return await query_details(self._where, pairs, options.alternatives, aligns, options.tag)
+
+    async def align(self, pairs: Sequence[tuple[str, str]]) -> Sequence[Sequence[Link]]:
+        """Returns the word alignments of lines and outputs.
+
+        Raises:
+            T2TError: the model was exported without alignment heads.
+        """
+        from t2t_revival.serving.details import query_details
+
+        size, tag, links = self._translator.batch_size, self._request.options.tag, list[Sequence[Link]]()
+        for start in range(0, len(pairs), size):
+            details = await query_details(self._where, pairs[start : start + size], aligns=True, tag=tag)
+            links += [one.links for one in details]
+        return links
 
 
 def parse_options(text: str, problem: Problem | None) -> tuple[DecodeHParams, bool]:

@@ -1,7 +1,6 @@
 """Outputs of an input as people get them: each text once, and those that are cut with a word about it."""
 
 import json
-from functools import partial
 from io import BytesIO
 from types import SimpleNamespace
 
@@ -9,13 +8,15 @@ import pytest
 
 from t2t_revival import DecodeHParams, Translation
 from t2t_revival.data.vocabulary.text_encoder import EOS
-from t2t_revival.decoding.batching import map_batches
+from t2t_revival.decoding.batching import BatchPlan, map_batches
+from t2t_revival.decoding.calls import run
 from t2t_revival.decoding.details import Details
+from t2t_revival.decoding.line_decoder import as_candidates
 from t2t_revival.decoding.notes import note_cut
 from t2t_revival.decoding.outputs import MISSING, Candidate
 from t2t_revival.decoding.paragraphs import Paragraph, Segment, join_outputs
 from t2t_revival.decoding.part_file import OutputStream
-from t2t_revival.decoding.pipeline import LineTranslator, as_candidates
+from t2t_revival.decoding.pipeline import LineTranslator
 from t2t_revival.decoding.resumable import translate_lines
 
 BEAM = DecodeHParams(beam_size=4, return_beams=True)
@@ -42,16 +43,27 @@ class Found(LineTranslator):
     def form_for(self, lines):
         return ""
 
-    def align(self, pairs):
-        raise AssertionError
+    def run(self, work):
+        return run(work)
+
+    def map_batches(self, function, plan, on_progress=None, skip=0):
+        return map_batches(function, plan, 1, on_progress, skip)
 
     def open(self, request, on_truncation):
-        lengths = [1] * len(request.texts)
-        return SimpleNamespace(
-            windows=partial(map_batches, lengths=lengths, batch_size=10, sizes=(1,)),
-            find=lambda indices: dict.fromkeys(indices, self._candidates),
-            annotate=lambda outputs, for_terms: [Details((), (), ids, ()) for _, _, ids in outputs],
-        )
+        return FoundSearch(self._candidates, len(request.pieces))
+
+
+class FoundSearch:
+    constrained = None
+
+    def __init__(self, candidates, inputs):
+        self._candidates, self.plan = candidates, BatchPlan([1] * inputs, 10, sizes=(1,))
+
+    async def free(self, indices):
+        return dict.fromkeys(indices, self._candidates)
+
+    async def annotate(self, outputs, for_terms):
+        return [Details((), (), ids, ()) for _, _, ids in outputs]
 
 
 def candidates(*texts):

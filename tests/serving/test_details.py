@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from t2t_revival import DecodeHParams, T2TError, Translator
+from t2t_revival.decoding.calls import run
 from t2t_revival.serving.details import query_details
 from t2t_revival.serving.served_translator import ServedTranslator, parse_options
 from tests.support.exported import HEADS
@@ -14,6 +15,10 @@ OPTIONS = DecodeHParams.parse(
     "beam_size=2,extra_length=3,alignments=pharaoh,token_scores=True,alternatives=2"
 )
 LINES = ["the dog sees the house", "", "der Hund  sees 3 houses .", "the cat"]
+
+
+def details_of(model, pairs, *args, **more):
+    return run(query_details(model.where, pairs, *args, **more), model.predict)
 
 
 @pytest.fixture(scope="module")
@@ -43,13 +48,13 @@ def same(found, expected):
 def test_they_are_the_decoders(served, detailed):
     pairs = [(line, output) for line in LINES if line for output in ("the houses", "der Hund, the ½ cat")]
     scores = detailed.score(pairs)
-    found = query_details(served, pairs, alternatives=2, aligns=True)
+    found = details_of(served, pairs, alternatives=2, aligns=True)
     assert any(details.links for details in found)
     for details, score in zip(found, scores, strict=True):
         same(details, score.details)
     for value in (-1, 101):
         with pytest.raises(T2TError, match="alternatives must be between 0 and 100"):
-            query_details(served, pairs, value)
+            details_of(served, pairs, value)
 
 
 @pytest.mark.slow
@@ -75,11 +80,11 @@ def test_lines_do_not_depend_on_their_batch(served):
         ("", "x"),
         ("the", ""),
     ]
-    together = query_details(served, pairs, aligns=True)
+    together = details_of(served, pairs, aligns=True)
     for pair, details in zip(pairs, together, strict=True):
-        (alone,) = query_details(served, [pair], aligns=True)
+        (alone,) = details_of(served, [pair], aligns=True)
         same(details, alone)
-    assert query_details(served, []) == []
+    assert details_of(served, []) == []
 
 
 class Without:
@@ -98,15 +103,15 @@ class Without:
 @pytest.mark.slow
 def test_a_model_that_does_not_tell_all(served):
     pairs, without = [("the dog", "the houses")], Without(served, "attention", "alignment_rule")
-    (details,) = query_details(without, pairs)
+    (details,) = details_of(without, pairs)
     assert details.links == ()
     with pytest.raises(
         T2TError,
         match="has no alignment heads: choose them with t2t-align --choose_heads, and export it again",
     ):
-        query_details(without, pairs, aligns=True)
+        details_of(without, pairs, aligns=True)
     with pytest.raises(T2TError, match="server: the response has no tokens: export the model again"):
-        query_details(Without(served, "tokens"), pairs)
+        details_of(Without(served, "tokens"), pairs)
 
 
 def test_options_of_requests():

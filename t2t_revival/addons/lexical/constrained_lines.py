@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import cast
@@ -14,7 +14,7 @@ from t2t_revival.addons.lexical.phrases import AT_ONCE, Form, Spelling
 from t2t_revival.addons.lexical.tables import LineAutomata, Unit, tables_of
 from t2t_revival.decoding.addons import Attempt, Found
 from t2t_revival.decoding.engine import max_output_length
-from t2t_revival.decoding.pipeline import Request
+from t2t_revival.decoding.line_decoder import Request
 from t2t_revival.errors import LineError, T2TError
 from t2t_revival.utils.texts import is_blank
 
@@ -49,14 +49,14 @@ class ConstrainedLines:
         request: Request,
         ids: Sequence[list[int]],
         spelling: Spelling,
-        find: Callable[[Attempt], dict[int, Found]],
+        find: Callable[[Attempt], Awaitable[dict[int, Found]]],
     ) -> None:
         self._request, self._ids, self._spelling, self._find = request, ids, spelling, find
         given = cast("Mapping[int, LineConstraints]", request.constraints)
         self._lines = {
             index: self._line(index, one)
             for index, one in given.items()
-            if not is_blank(request.texts[index])
+            if not is_blank(request.pieces[index].text)
         }
 
     def _line(self, index: int, constraints: LineConstraints) -> _Line:
@@ -70,19 +70,19 @@ class ConstrainedLines:
     def __contains__(self, index: int) -> bool:
         return index in self._lines
 
-    def search(self, indices: Iterable[int]) -> dict[int, Found]:
+    async def search(self, indices: Iterable[int]) -> dict[int, Found]:
         """Returns ids and scores of the best outputs of the inputs with constraints, by index."""
-        return self._search({index: self._lines[index] for index in indices if index in self})
+        return await self._search({index: self._lines[index] for index in indices if index in self})
 
-    def search_again(self, constraints: Mapping[int, LineConstraints]) -> dict[int, Found]:
+    async def search_again(self, constraints: Mapping[int, LineConstraints]) -> dict[int, Found]:
         """Returns what `search` does of inputs with other constraints, if they can have them."""
         lines = {}
         for index, others in constraints.items():
             with suppress(LineError):
                 lines[index] = self._line(index, checked(others, self._request.first_number + index))
-        return self._search(lines)
+        return await self._search(lines)
 
-    def _search(self, lines: Mapping[int, _Line]) -> dict[int, Found]:
+    async def _search(self, lines: Mapping[int, _Line]) -> dict[int, Found]:
         """Searches; then more strictly, for inputs whose outputs have avoided phrases."""
         pending = {index: line.automata for index, line in lines.items()}
         found: dict[int, Found] = {}
@@ -91,7 +91,7 @@ class ConstrainedLines:
                 break
             rooms = [lines[index].room for index in pending]
             ids = [lines[index].ids for index in pending]
-            latest = self._find(Attempt([*pending], ids, tables_of([*pending.values()], rooms)))
+            latest = await self._find(Attempt([*pending], ids, tables_of([*pending.values()], rooms)))
             found |= {i: one for i, one in latest.items() if one[1][0] > -np.inf or i not in found}
             again = {
                 index: stricter(line.units, *latest[index], self._spelling) for index, line in pending.items()

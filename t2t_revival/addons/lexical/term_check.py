@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -121,11 +121,11 @@ class TermCheck:
             }
         )
 
-    def __call__(
+    async def __call__(
         self,
         outputs: Outputs,
-        free: Callable[[list[int]], Outputs],
-        forced: Callable[[Mapping[int, LineConstraints]], Outputs],
+        free: Callable[[list[int]], Awaitable[Outputs]],
+        forced: Callable[[Mapping[int, LineConstraints]], Awaitable[Outputs]],
     ) -> Outputs:
         """Returns the outputs of the lines with terms, by index; of a second search those that are better.
 
@@ -138,8 +138,8 @@ class TermCheck:
         failed = self.failed(first)
         if not failed:
             return first
-        constraints = self.stricter(first, free(failed))
-        return self.better(first, forced(constraints) if constraints else {})
+        constraints = self.stricter(first, await free(failed))
+        return self.better(first, await forced(constraints) if constraints else {})
 
     def checked(self, outputs: Outputs) -> Outputs:
         """Returns outputs with the terms that are not aligned."""

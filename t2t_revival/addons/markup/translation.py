@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from t2t_revival.addons.markup.plain import Plain, take_out
@@ -11,7 +11,7 @@ from t2t_revival.data.vocabulary.text_encoder import leading_tag
 from t2t_revival.decoding.outputs import Translation
 from t2t_revival.utils.texts import is_blank
 
-Align = Callable[[list[tuple[str, str]]], Iterable[Iterable[tuple[int, int]]]]
+Align = Callable[[list[tuple[str, str]]], Awaitable[Iterable[Iterable[tuple[int, int]]]]]
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class MarkedLines:
         """The lines to translate."""
         return [line.text for line in self._lines]
 
-    def put_back(self, lines: range, outputs: Sequence[Translation], align: Align) -> list[Translation]:
+    async def put_back(self, lines: range, outputs: Sequence[Translation], align: Align) -> list[Translation]:
         """Returns the outputs of some lines with their markup.
 
         Args:
@@ -74,7 +74,7 @@ class MarkedLines:
             for place, (line, output) in enumerate(zip(marked, outputs, strict=True))
             if line.plain.marks and line.text and not is_blank(output.text)
         }
-        links = dict(zip(pairs, align([*pairs.values()]), strict=True)) if pairs else {}
+        links = dict(zip(pairs, await align([*pairs.values()]), strict=True)) if pairs else {}
         return [
             replace(output, text=put_back(line.plain, output.text, line.shifted(links.get(place, ()))))
             for place, (line, output) in enumerate(zip(marked, outputs, strict=True))

@@ -7,10 +7,11 @@ import json
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import replace
 from functools import partial
+from inspect import CORO_RUNNING, getcoroutinestate
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary, WeakSet
 
@@ -26,6 +27,7 @@ from t2t_revival.addons.server.requests import Limits
 from t2t_revival.addons.server.rows import Columns
 from t2t_revival.addons.server.translate import TranslateAnswer, TranslateRequest, Translation
 from t2t_revival.addons.server.versions import ModelInfo, ModelsAnswer
+from t2t_revival.decoding.calls import Finished, Work, resume
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.client import text_of
 from t2t_revival.serving.description import Description
@@ -34,15 +36,14 @@ from t2t_revival.utils.unicode_forms import NFC, not_in
 
 if TYPE_CHECKING:
     from t2t_revival.addons.server.versions import ServedModel
-    from t2t_revival.serving.client import LoadedModel, Model
-    from t2t_revival.serving.signatures import Inputs
+    from t2t_revival.serving.client import LoadedModel
 
 Result = TypeVar("Result")
 
 CLIENT_GONE = 499  # as web servers log it; nobody sees it
 MAX_INSPECTIONS = 32  # requests for explanations that wait or are answered
 LOOK_SECS = 0.05  # between two looks whether a model is loaded
-THREADS = 256  # requests for texts whose lines are in the queue; others wait for a thread
+THREADS = 4  # that make lines of long requests, or of those with options, and texts of what is found
 REQUEST_LINES = 1024  # of a request, or sentences of its lines, that are in the queue at once
 STREAM_LINES, STREAM_CHUNKS = 64, 3  # of a streamed request, three chunks of 64 lines are in the queue
 
@@ -66,71 +67,6 @@ class Start(NamedTuple):
     begin: Callable[[], int]
     end: Callable[[Exception | None], None]
     is_ending: Callable[[], bool] = lambda: False
-
-
-class QueuedModel:
-    """A model whose calls wait in the queue of a server; for threads.
-
-    Args:
-        where: see `Model`.
-        call: puts the lines of a call into the queue; see `Batcher.translate`.
-        loop: that of the server.
-    """
-
-    def __init__(
-        self,
-        where: str,
-        call: Callable[[str, Inputs], Coroutine[Any, Any, Columns]],
-        loop: asyncio.AbstractEventLoop,
-    ) -> None:
-        self.where, self._call, self._loop = where, call, loop
-        self._answer: Future[Columns] | None = None
-        self._is_abandoned = False
-
-    def predict(self, signature: str, inputs: Inputs) -> Mapping[str, Any]:
-        """Calls a signature; see `Model.predict`."""
-        self._answer = asyncio.run_coroutine_threadsafe(self._call(signature, inputs), self._loop)
-        if self._is_abandoned:
-            self._answer.cancel()
-        return self._answer.result()
-
-    def abandon(self) -> None:
-        """Takes lines that nobody waits for out of the queue, and refuses more."""
-        self._is_abandoned = True
-        if self._answer:
-            self._answer.cancel()
-
-
-class UnansweredCallError(Exception):
-    """A call of an `AnsweredModel` that has no answer yet."""
-
-    def __init__(self, signature: str, inputs: Inputs) -> None:
-        super().__init__(signature)
-        self.signature, self.inputs = signature, inputs
-
-
-class AnsweredModel:
-    """A model whose calls have been answered before.
-
-    Args:
-        where: see `Model`.
-
-    Attributes:
-        answers: of the calls, in their order.
-    """
-
-    def __init__(self, where: str) -> None:
-        self.where = where
-        self.answers: list[Columns] = []
-        self._calls = 0
-
-    def predict(self, signature: str, inputs: Inputs) -> Mapping[str, Any]:
-        """Returns the answer of a call; raises `UnansweredCallError` where it has none."""
-        if self._calls == len(self.answers):
-            self._calls = 0
-            raise UnansweredCallError(signature, inputs)
-        self._calls += 1
-        return self.answers[self._calls - 1]
 
 
 class Service:
@@ -158,7 +94,7 @@ class Service:
         self.batcher = Batcher(batch_limits, self.metrics)
         self._inspecting, self._inspections = ThreadPoolExecutor(1, "inspect"), 0
         self._loading = ThreadPoolExecutor(1, "load")
-        self._translating, self._lines = ThreadPoolExecutor(THREADS, "request"), 0
+        self._encoding, self._lines = ThreadPoolExecutor(THREADS, "request"), 0
         self._requests: Counter[LoadedModel] = Counter()  # for texts, which may call a model again
 
     @asynccontextmanager
@@ -168,7 +104,7 @@ class Service:
         yield
         work.cancel()
         await asyncio.gather(work, return_exceptions=True)
-        for threads in (self._inspecting, self._loading, self._translating):
+        for threads in (self._inspecting, self._loading, self._encoding):
             threads.shutdown(wait=False, cancel_futures=True)
 
     async def _work(self) -> None:
@@ -295,73 +231,70 @@ class Service:
 
     async def _note_form(self, served: ServedModel, model: LoadedModel, asked: TranslateRequest) -> None:
         """Logs that texts are in another Unicode form than the training data of a model."""
-        loop = asyncio.get_running_loop()
-        queued = QueuedModel(model.where, partial(self._translate, served.name, model), loop)
-        translator = self._translator(served, model, asked, queued)
-        if note := await loop.run_in_executor(self._translating, translator.other_form, asked.lines):
-            served.say(f"warning: {served.name}: {note}")
+        with suppress(T2TError):  # a model that does not tell it
+            await self._described(served.name, model)
+            translator = self._translator(served, model, asked)
+            loop = asyncio.get_running_loop()
+            if note := await loop.run_in_executor(self._encoding, translator.other_form, asked.lines):
+                served.say(f"warning: {served.name}: {note}")
 
     async def _translate_lines(
         self, served: ServedModel, model: LoadedModel, asked: TranslateRequest, lines: Sequence[str]
     ) -> list[Translation]:
-        """Translates lines: a few plain ones in the event loop, others in a thread."""
+        """Translates lines: the text of a few plain ones in the event loop, that of others in a thread."""
         limit = self.batcher.limits.max_queue
         if self._lines + len(lines) > limit:
             raise QueueFullError(f"the queue has {self._lines:,} of {limit:,} lines: try again later")
         self._lines += len(lines)
         self._requests[model] += 1
         try:
+            if asked.needs_description:
+                await self._described(served.name, model)
             of_text = served.problem is None or served.problem.targets_are_text
-            if of_text and asked.is_plain and len(lines) <= STREAM_LINES:
-                return await self._translate_few(served, model, asked, lines)
-            loop = asyncio.get_running_loop()
-            queued = QueuedModel(model.where, partial(self._translate, served.name, model), loop)
-            translator = self._translator(served, model, asked, queued)
-            try:
-                return await loop.run_in_executor(self._translating, asked.translate, translator, lines)
-            finally:
-                queued.abandon()
+            is_short = of_text and asked.is_plain and len(lines) <= STREAM_LINES
+            work = asked.translate(self._translator(served, model, asked), lines)
+            return await self._run(work, served.name, model, None if is_short else self._encoding)
         finally:
             self._lines -= len(lines)
             self._requests[model] -= 1
             self._requests += Counter()  # drops models without requests
 
-    async def _translate_few(
-        self, served: ServedModel, model: LoadedModel, asked: TranslateRequest, lines: Sequence[str]
-    ) -> list[Translation]:
-        """Translates lines without a thread, which costs a fifth of the throughput of 64 clients.
-
-        The translator runs as far as it has answers of the model. One that it lacks is awaited, and then it
-        runs again: plain lines have one call.
-        """
-        answered = AnsweredModel(model.where)
-        translator = self._translator(served, model, asked, answered)
-        while True:
-            try:
-                return asked.translate(translator, lines)
-            except UnansweredCallError as call:
-                answered.answers.append(
-                    await self._translate(served.name, model, call.signature, call.inputs)
-                )
+    async def _run(
+        self, work: Work[Result], name: str, model: LoadedModel, threads: ThreadPoolExecutor | None = None
+    ) -> Result:
+        """Runs a coroutine, whose calls wait in the queue; what is between them in a thread, where given."""
+        response: Columns | None = None
+        try:
+            while True:
+                if threads:
+                    loop = asyncio.get_running_loop()
+                    step = await loop.run_in_executor(threads, resume, work, response)
+                else:
+                    step = resume(work, response)
+                if isinstance(step, Finished):
+                    return step.result
+                response = await self._translate(name, model, step.signature, step.inputs)
+        finally:
+            if getcoroutinestate(work) != CORO_RUNNING:  # by a thread, for a request that nobody waits for
+                work.close()
 
     def _translator(
-        self, served: ServedModel, model: LoadedModel, asked: TranslateRequest, queued: Model
+        self, served: ServedModel, model: LoadedModel, asked: TranslateRequest
     ) -> ServedTranslator:
-        """Returns what translates the lines of a request, by a model whose calls wait in the queue."""
+        """Returns what translates the lines of a request."""
         return ServedTranslator(
-            queued,
+            model,
             asked.options.decode_hparams(self.limits.max_beam_size) if asked.options else None,
             served.problem,
             REQUEST_LINES,
             as_exported=asked.options is None,
-            describe=partial(self._described, model),
+            description=self._descriptions.get(model),
         )
 
-    def _described(self, model: LoadedModel, queued: Model) -> Description:
-        """Returns what a model tells of itself; it is asked once."""
+    async def _described(self, name: str, model: LoadedModel) -> None:
+        """Asks a model once what it tells of itself."""
         if model not in self._descriptions:
-            self._descriptions[model] = Description.of(queued)
-        return self._descriptions[model]
+            self._descriptions[model] = await self._run(Description.asked(), name, model, self._encoding)
 
     async def explain(self, request: Request, asked: ExplainRequest) -> ExplainAnswer:
         """Explains an output, word by word."""

@@ -15,6 +15,7 @@ from t2t_revival.addons.lexical.terminology import Terminology
 from t2t_revival.addons.server.predict import RequestError
 from t2t_revival.addons.server.requests import RequestBody
 from t2t_revival.decoding.options import MAX_CANDIDATES, SETTINGS, DecodeHParams, Role
+from t2t_revival.decoding.pipeline import Lines
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.signatures import (
     DESCRIBE,
@@ -142,10 +143,12 @@ class TranslateRequest(RequestBody):
     @property
     def is_plain(self) -> bool:
         """True if each text is translated by one call of the model, and little else."""
-        options = self.options
-        return options is None or not (
-            options.signatures.keys() - {WITH_SAMPLING, WITH_PREFIXES} or options.mbr
-        )
+        return not (self.needs_description or (self.options and self.options.mbr))
+
+    @property
+    def needs_description(self) -> bool:
+        """True if the model must tell its vocabularies."""
+        return bool(self.options and self.options.signatures.keys() - {WITH_SAMPLING, WITH_PREFIXES})
 
     def check(self, definitions: Mapping[str, SignatureDef]) -> None:
         """Checks that a model has the signatures that the options need.
@@ -175,18 +178,16 @@ class TranslateRequest(RequestBody):
             columns |= {"candidates": [options.candidates] if options.candidates else []}
         return columns
 
-    def translate(self, translator: ServedTranslator, lines: Sequence[str]) -> list[Translation]:
+    async def translate(self, translator: ServedTranslator, lines: Sequence[str]) -> list[Translation]:
         """Translates some of the texts."""
-        if self.options is None:
-            return [Translation.of(outputs, len(outputs) > 1) for outputs in translator.nbest(lines)]
-        results = translator.nbest(
-            lines,
-            self.options.n,
-            on_truncation=lambda _: None,
-            prefixes=[self.options.prefix if not is_blank(text) else "" for text in lines],
-            constraints=self.options.constraints_of(lines) if self.options.has_phrases else None,
-        )
-        return [Translation.of(outputs, self.options.n > 1) for outputs in results]
+        asked, lists_all = Lines(lines), False
+        if options := self.options:
+            prefixes = [options.prefix if not is_blank(text) else "" for text in lines]
+            constraints = options.constraints_of(lines) if options.has_phrases else None
+            asked, lists_all = Lines(lines, options.n, False, prefixes, 1, constraints), options.n > 1
+        found = await translator.decoder(asked, lambda _: None).all_lines()
+        is_export = self.options is None
+        return [Translation.of(outputs, len(outputs) > 1 if is_export else lists_all) for outputs in found]
 
 
 class Output(BaseModel):
