@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from t2t_revival.checkpoints.directory import Checkpoint, OnDamaged
 from t2t_revival.checkpoints.file import CheckpointNotFoundError, trained_on
@@ -17,7 +16,7 @@ from t2t_revival.decoding.addons import HeadChoice, Shortlist, addon
 from t2t_revival.decoding.alignment_heads import AlignmentHeads
 from t2t_revival.decoding.engine import EngineConfig
 from t2t_revival.decoding.notes import OnNote
-from t2t_revival.decoding.options import CTRANSLATE2, PHARAOH, TENSORFLOW, DecodeHParams
+from t2t_revival.decoding.options import TENSORFLOW, DecodeHParams
 from t2t_revival.decoding.preprocessor import find_problem
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.utils import keras_config, native_log
@@ -27,27 +26,63 @@ if TYPE_CHECKING:
     from t2t_revival.problems.problem import Problem
 
 
-class LoadedModel(NamedTuple):
-    """A trained model, of which a `Translator` is made.
+@dataclass(frozen=True)
+class ModelPlan:
+    """A trained model that is checked, of which a `Translator` is to be made.
 
     Attributes:
-        model: with the checkpoint's weights.
+        folder: of the training.
+        checkpoint: see `select_checkpoint`.
         options: how to decode.
+        config: of the engine.
         problem: of the training; `None` if it is unknown.
         translations: of a shortlist; `None` for none.
         heads: that align words; `None` for none.
-        checkpoint: of the weights.
+        choice: of heads, which the options need, and which is still to be made by the model.
+        on_damaged: see `select_checkpoint`.
+        on_note: called with each line for people.
     """
 
-    model: engines.Model
+    folder: ModelFolder
+    checkpoint: str | None
     options: DecodeHParams
+    config: EngineConfig
     problem: Problem | None
     translations: Shortlist | None
     heads: AlignmentHeads | None
-    checkpoint: Checkpoint
+    choice: HeadChoice | None
+    on_damaged: OnDamaged | None
+    on_note: OnNote
+
+    def load(self) -> tuple[engines.Model, Checkpoint]:
+        """Loads the model, and returns its checkpoint too; see `Translator.load`."""
+        if self.config.name == TENSORFLOW:
+            start_computing()
+
+        def read() -> tuple[engines.Model, Checkpoint]:
+            selected = select_checkpoint(self.folder.path, self.checkpoint, self.on_damaged)
+            return engines.open_model(selected, self), selected
+
+        model, selected = taking_next(read, self.checkpoint, self.on_damaged)
+        if self.translations:
+            with suppress(CheckpointNotFoundError):  # replaced after it was loaded
+                if note := self.translations.data_warning(self.folder.path, trained_on(selected.path)):
+                    self.on_note(note)
+        return model, selected
+
+    def with_heads(self, heads: AlignmentHeads) -> ModelPlan:
+        """Returns the plan after the choice."""
+        return replace(self, heads=heads, choice=None)
+
+    def of_choice(self) -> ModelPlan:
+        """Returns the plan of the model by which heads are chosen: on Keras, without what needs them."""
+        with native_log.quiet():
+            keras_config.import_keras()
+        plain = replace(self.options, alignments="", markup="", split_sentences=False)
+        return replace(self, options=plain, config=EngineConfig())
 
 
-def load(
+def plan_model(
     folder: ModelFolder,
     checkpoint: str | None,
     decode_hparams: str | DecodeHParams,
@@ -56,47 +91,22 @@ def load(
     on_note: OnNote,
     data_dir: str | Path | None,
     heads: AlignmentHeads | None,
-    choose: Callable[[engines.Model, DecodeHParams, Problem | None, HeadChoice], AlignmentHeads],
-) -> LoadedModel:
-    """Loads a trained model; see `Translator.load`. `choose` makes a choice of alignment heads."""
+) -> ModelPlan:
+    """Checks a trained model and how it is to be decoded, before it is loaded; see `Translator.load`."""
     options = decode_hparams
     if not isinstance(options, DecodeHParams):
         options = DecodeHParams.parse(options, folder.run.decode_hparams)
         if warning := options.batch_size_warning:
             warnings.warn(warning, stacklevel=3)
-    hparams, vocabularies = folder.hparams, folder.vocabularies
+    hparams = folder.hparams
     engines.check_options(options, hparams, config)
-    translations = None
+    translations, choice = None, None
     if options.has_shortlist:
-        translations = addon("shortlist").load(folder.path, vocabularies.fingerprint)
+        translations = addon("shortlist").load(folder.path, folder.vocabularies.fingerprint)
     problem = find_problem(folder.run.problem, options)
-    choice = None
     if options.aligns:
         heads = heads or AlignmentHeads.find(folder.path, hparams)
         choice = None if heads else addon("align_heads").plan(folder, problem, data_dir)
-    if choice and config.name == CTRANSLATE2:
-        with native_log.quiet():
-            keras_config.import_keras()
-        aligning = replace(options, alignments=PHARAOH, markup="", split_sentences=False)
-        on_keras = load(
-            folder, checkpoint, aligning, EngineConfig(), on_damaged, on_note, data_dir, heads, choose
-        )
-        heads, choice = on_keras.heads, None
-    if config.name == TENSORFLOW:
-        start_computing()
-
-    def read() -> tuple[engines.Model, Checkpoint]:
-        selected = select_checkpoint(folder.path, checkpoint, on_damaged)
-        model = engines.open_model(
-            selected, hparams, vocabularies, options, config, on_note, translations, heads
-        )
-        return model, selected
-
-    model, selected = taking_next(read, checkpoint, on_damaged)
-    if translations:
-        with suppress(CheckpointNotFoundError):  # replaced after it was loaded
-            if note := translations.data_warning(folder.path, trained_on(selected.path)):
-                on_note(note)
-    if choice:
-        heads = choose(model, options, problem, choice)
-    return LoadedModel(model, options, problem, translations, heads, selected)
+    return ModelPlan(
+        folder, checkpoint, options, config, problem, translations, heads, choice, on_damaged, on_note
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from t2t_revival.data.vocabulary.sentencepiece import EOS, until_eos
 from t2t_revival.data.vocabulary.text_encoder import symbol
 from t2t_revival.data.word_alignment import Link
 from t2t_revival.decoding import capabilities, engines
-from t2t_revival.decoding.addons import HUB, HeadChoice, Shortlist, addon
+from t2t_revival.decoding.addons import HUB, Shortlist, addon
 from t2t_revival.decoding.alignment_heads import AlignmentHeads
 from t2t_revival.decoding.batching import BatchPlan, OnProgress, Result, map_batches, without
 from t2t_revival.decoding.calls import Work, run
@@ -26,7 +26,7 @@ from t2t_revival.decoding.detailer import Detailer, Hypothesis, encode_pairs
 from t2t_revival.decoding.engine import EngineConfig, Inputs, SearchSettings
 from t2t_revival.decoding.engines import Model
 from t2t_revival.decoding.line_decoder import Request
-from t2t_revival.decoding.loading import load
+from t2t_revival.decoding.loading import ModelPlan, plan_model
 from t2t_revival.decoding.local_search import LocalModel, LocalSearch
 from t2t_revival.decoding.notes import NO_HEADS, OF_ENSEMBLE, OnNote, ignore_note
 from t2t_revival.decoding.options import INT8, TENSORFLOW, DecodeHParams
@@ -171,27 +171,22 @@ class Translator(LineTranslator):
         folder = output_dir
         config = EngineConfig(engine, precision, num_parallel_batches, constant_weights)
 
-        def choose(
-            model: Model, options: DecodeHParams, problem: Problem | None, choice: HeadChoice
-        ) -> AlignmentHeads:
-            plain = replace(options, alignments="", markup="")
-            source, target = folder.vocabularies
-            translator = cls(model, source, plain, problem=problem, target_vocabulary=target)
-            return choice.make(translator, checkpoint not in (None, *NAMES), on_note)
+        plan = plan_model(
+            folder, checkpoint, decode_hparams, config, on_damaged, on_note, data_dir, alignment_heads
+        )
 
-        loaded = load(
-            folder, checkpoint, decode_hparams, config, on_damaged, on_note, data_dir, alignment_heads, choose
-        )
-        translator = cls(
-            loaded.model,
-            folder.vocabularies.inputs,
-            loaded.options,
-            config=config,
-            problem=loaded.problem,
-            target_vocabulary=folder.vocabularies.targets,
-            alignment_heads=loaded.heads,
-        )
-        translator.checkpoint, translator.translations = loaded.checkpoint, loaded.translations
+        def chosen(model: Model) -> AlignmentHeads:
+            assert plan.choice
+            translator = cls._of(model, plan.of_choice())
+            return plan.choice.make(translator, checkpoint not in (None, *NAMES), on_note)
+
+        if plan.choice and engine != TENSORFLOW:  # which has no attention to choose by
+            plan = plan.with_heads(chosen(plan.of_choice().load()[0]))
+        model, selected = plan.load()
+        if plan.choice:
+            plan = plan.with_heads(chosen(model))
+        translator = cls._of(model, plan)
+        translator.checkpoint, translator.translations = selected, plan.translations
         translator.reload = partial(
             cls.load,
             folder.path.absolute(),
@@ -203,6 +198,19 @@ class Translator(LineTranslator):
         translator.find_heads = partial(AlignmentHeads.find, folder.path, folder.hparams)
         translator.trained_form = folder.run.unicode_form
         return translator
+
+    @classmethod
+    def _of(cls, model: Model, plan: ModelPlan) -> Translator:
+        source, target = plan.folder.vocabularies
+        return cls(
+            model,
+            source,
+            plan.options,
+            config=plan.config,
+            problem=plan.problem,
+            target_vocabulary=target,
+            alignment_heads=plan.heads,
+        )
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles what a copy is loaded by: the files of the checkpoints, and how to decode."""
