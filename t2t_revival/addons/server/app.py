@@ -115,9 +115,9 @@ def create_app(
         lifespan=service.lifespan,
     )
     app.router.route_class = _Route
+    _add_other_routes(app, service)  # first: routes are tried in their order
     for kind, version_of in KINDS.items():
         _add_model_routes(app, service, "/v1/models/{name}" + kind, version_of)
-    _add_other_routes(app, service)
     add_page(app)
     for kind_of_error, handler in (
         (RequestError, _show_error),
@@ -159,7 +159,7 @@ def _add_model_routes(
 def _add_other_routes(app: FastAPI, service: Service) -> None:
     """Adds /translate, what the page asks for, health and metrics."""
 
-    async def translate(request: Request, asked: TranslateRequest) -> Any:
+    async def translate(request: Request, asked: TranslateRequest) -> Response:
         return await service.translate(request, asked)
 
     async def explain(request: Request, asked: ExplainRequest) -> Any:
@@ -184,13 +184,7 @@ def _add_other_routes(app: FastAPI, service: Service) -> None:
     async def metrics() -> Response:
         return Response(service.metrics_text(), media_type=CONTENT_TYPE_LATEST)
 
-    app.add_api_route(
-        "/translate",
-        translate,
-        methods=["POST"],
-        response_model=TranslateAnswer,
-        response_model_exclude_none=True,
-    )
+    app.add_api_route("/translate", translate, methods=["POST"], response_model=TranslateAnswer)
     app.add_api_route("/explain", explain, methods=["POST"], response_model=ExplainAnswer)
     app.add_api_route("/attention", attention, methods=["POST"])
     app.add_api_route("/models", models, response_model=ModelsAnswer)

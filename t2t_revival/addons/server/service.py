@@ -15,7 +15,7 @@ from inspect import CORO_RUNNING, getcoroutinestate
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary, WeakSet
 
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, Request, Response
 from fastapi.responses import StreamingResponse
 from google.protobuf.json_format import MessageToDict
 
@@ -210,7 +210,7 @@ class Service:
             "metadata": {"signature_def": {"signature_def": signatures}},
         }
 
-    async def translate(self, request: Request, asked: TranslateRequest) -> Any:
+    async def translate(self, request: Request, asked: TranslateRequest) -> Response:
         """Translates a text or a list of texts."""
         served = self.find(asked.model)
         with self._measured(served.name, "translate"):
@@ -227,7 +227,8 @@ class Service:
                     self._stream(served.name, lines, translate), media_type="application/x-ndjson"
                 )
             finished = await self._answer(request, translate(lines))
-            return TranslateAnswer(model=served.name, version=number, translations=finished)
+            answer = TranslateAnswer(model=served.name, version=number, translations=finished)
+            return Response(answer.model_dump_json(exclude_none=True), media_type="application/json")
 
     async def _note_form(self, served: ServedModel, model: LoadedModel, asked: TranslateRequest) -> None:
         """Logs that texts are in another Unicode form than the training data of a model."""
