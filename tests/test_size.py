@@ -26,7 +26,7 @@ LIMITS = {
     "lines of tests": 40_388,
     LONGEST: 500,
     "files": 293,
-    "private functions called once": 461,
+    "private functions called once": 460,
     "parameters called values": 0,
     "circles of imports": 0,  # imports in functions and for type checkers count too
     "modules in the largest circle": 0,

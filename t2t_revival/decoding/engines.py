@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from t2t_revival.checkpoints.directory import Checkpoint
 from t2t_revival.decoding import capabilities
 from t2t_revival.decoding.addons import ConvertedModel, addon
-from t2t_revival.decoding.engine import Engine, EngineConfig, load_transformer
-from t2t_revival.decoding.options import CTRANSLATE2, INT8, JAX, TENSORFLOW, DecodeHParams
+from t2t_revival.decoding.engine import Engine, EngineConfig
+from t2t_revival.decoding.options import INT8, JAX, TENSORFLOW, DecodeHParams
 from t2t_revival.hparams import HParams
 from t2t_revival.utils.keras_config import check_usable
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary import Vocabularies
-    from t2t_revival.decoding.loading import ModelPlan
     from t2t_revival.model import Transformer
 
 Model: TypeAlias = "Transformer | ConvertedModel"
@@ -33,24 +30,6 @@ def check_options(options: DecodeHParams, hparams: HParams, config: EngineConfig
         check_usable()
     asked = options.asked({"int8": config.precision == INT8})
     capabilities.check(asked, config.place, *capabilities.places_of(hparams))
-
-
-def open_model(checkpoint: Checkpoint, plan: ModelPlan) -> Model:
-    """Loads the model of a checkpoint, for `open_engine`; see `Translator.load`.
-
-    Raises:
-        T2TError: the checkpoint is corrupt, or of another model; CTranslate2 is not installed, or does not
-            support the model, the options or the precision.
-    """
-    hparams, vocabularies, config = plan.folder.hparams, plan.folder.vocabularies, plan.config
-    if config.name == CTRANSLATE2:
-        load: Callable[..., ConvertedModel] = addon("ctranslate2_model")
-        converted = load(
-            hparams, vocabularies, plan.options, config, plan.on_note, plan.translations, plan.heads
-        )
-        converted.load_checkpoint(checkpoint)
-        return converted
-    return load_transformer(checkpoint.path, hparams, vocabularies, config.precision)
 
 
 def open_engine(

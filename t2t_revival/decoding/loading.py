@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,11 +13,11 @@ from t2t_revival.checkpoints.directory import Checkpoint, OnDamaged
 from t2t_revival.checkpoints.file import CheckpointNotFoundError, trained_on
 from t2t_revival.checkpoints.selection import select_checkpoint, taking_next
 from t2t_revival.decoding import engines
-from t2t_revival.decoding.addons import HeadChoice, Shortlist, addon
+from t2t_revival.decoding.addons import ConvertedModel, HeadChoice, Shortlist, addon
 from t2t_revival.decoding.alignment_heads import AlignmentHeads
-from t2t_revival.decoding.engine import EngineConfig
+from t2t_revival.decoding.engine import EngineConfig, load_transformer
 from t2t_revival.decoding.notes import OnNote
-from t2t_revival.decoding.options import TENSORFLOW, DecodeHParams
+from t2t_revival.decoding.options import CTRANSLATE2, TENSORFLOW, DecodeHParams
 from t2t_revival.decoding.preprocessor import find_problem
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.utils import keras_config, native_log
@@ -61,7 +62,7 @@ class ModelPlan:
 
         def read() -> tuple[engines.Model, Checkpoint]:
             selected = select_checkpoint(self.folder.path, self.checkpoint, self.on_damaged)
-            return engines.open_model(selected, self), selected
+            return self._open(selected), selected
 
         model, selected = taking_next(read, self.checkpoint, self.on_damaged)
         if self.translations:
@@ -69,6 +70,17 @@ class ModelPlan:
                 if note := self.translations.data_warning(self.folder.path, trained_on(selected.path)):
                     self.on_note(note)
         return model, selected
+
+    def _open(self, checkpoint: Checkpoint) -> engines.Model:
+        hparams, vocabularies, config = self.folder.hparams, self.folder.vocabularies, self.config
+        if config.name != CTRANSLATE2:
+            return load_transformer(checkpoint.path, hparams, vocabularies, config.precision)
+        load: Callable[..., ConvertedModel] = addon("ctranslate2_model")
+        converted = load(
+            hparams, vocabularies, self.options, config, self.on_note, self.translations, self.heads
+        )
+        converted.load_checkpoint(checkpoint)
+        return converted
 
     def with_heads(self, heads: AlignmentHeads) -> ModelPlan:
         """Returns the plan after the choice."""
