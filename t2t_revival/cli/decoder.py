@@ -53,7 +53,8 @@ from t2t_revival.cli.support.text_files import (
 from t2t_revival.cli.support.typed_lines import translate_typed
 from t2t_revival.decoding import capabilities
 from t2t_revival.decoding.outputs import summarize
-from t2t_revival.decoding.resumable import score_pairs, translate_lines
+from t2t_revival.decoding.pipeline import Lines
+from t2t_revival.decoding.resumable import Report, score_pairs, translate_lines
 from t2t_revival.decoding.shards import Shard
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.decoded import SplitFiles, decode_split, language_of, report, scoring_command
@@ -229,15 +230,10 @@ def _decode_file(flags: DecoderFlags, shard: Shard, load: Callable[[], Translato
         translator = load()
         translate_lines(
             translator,
-            lines,
-            name,
+            Lines(lines, prefixes=prefixes, first=first_line, constraints=constraints),
             output,
+            Report(name, say, bar.show_decoding),
             draw=drawing(translator.problem) if flags.pretty else None,
-            prefixes=prefixes,
-            constraints=constraints,
-            first_line=first_line,
-            on_progress=bar.show_decoding,
-            on_note=say,
             as_json=flags.writes_json,
         )
     if joined is None or path is None or is_special(path):
@@ -270,7 +266,12 @@ def _decode_split(
     written = files.of_shard(shard)
     with ProgressBar("sentences") as bar:
         outputs, results = decode_split(
-            translator, data, split, pairs[first:end], written, first + 1, bar.show_decoding, say
+            translator,
+            data,
+            pairs[first:end],
+            written,
+            Report(f"the {split} split", say, bar.show_decoding),
+            first + 1,
         )
     for (source, reference), text in list(zip(pairs[first:end], outputs, strict=True))[: flags.log_examples]:
         print(f"source     {source}\noutput     {text}\nreference  {reference}\n")
@@ -296,9 +297,8 @@ def _score_file(flags: DecoderFlags, load: Callable[[], Translator]) -> None:
     path = output_path(flags.decode_to_file)
     with output_to(path) as output, ProgressBar("sentences") as bar:
         as_json = flags.writes_json
-        scores = score_pairs(
-            load(), pairs, name, output, on_progress=bar.show_decoding, on_note=say, as_json=as_json
-        )
+        report = Report(name, say, bar.show_decoding)
+        scores = score_pairs(load(), pairs, output, report, as_json=as_json)
     say(summarize(scores))
     if path and not is_special(path):
         say(f"scores   {path}")

@@ -27,7 +27,8 @@ from t2t_revival.cli.support.run_flags import DECODE_HPARAMS
 from t2t_revival.cli.support.text_files import drawing, name_of, output_path, output_to, read_lines
 from t2t_revival.cli.support.typed_lines import translate_typed
 from t2t_revival.decoding import capabilities
-from t2t_revival.decoding.resumable import translate_lines
+from t2t_revival.decoding.pipeline import Lines
+from t2t_revival.decoding.resumable import Report, translate_lines
 from t2t_revival.errors import T2TError
 from t2t_revival.serving import client
 from t2t_revival.serving.export_origin import newer_note
@@ -104,14 +105,10 @@ def _query_server(flags: QueryFlags) -> None:
     with output_to(path) as output, ProgressBar("lines") as bar:
         translate_lines(
             load(),
-            lines,
-            name,
+            Lines(lines, prefixes=prefixes, constraints=constraints),
             output,
+            Report(name, say, None if once else bar.show_decoding),
             draw=draw,
-            prefixes=prefixes,
-            constraints=constraints,
-            on_progress=None if once else bar.show_decoding,
-            on_note=say,
             as_json=flags.writes_json,
         )
     if path:

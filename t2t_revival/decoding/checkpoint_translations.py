@@ -18,7 +18,8 @@ from t2t_revival.decoding.notes import OnNote, ignore_note
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.outputs import to_bytes
 from t2t_revival.decoding.part_file import part_file
-from t2t_revival.decoding.resumable import translate_lines
+from t2t_revival.decoding.pipeline import Lines
+from t2t_revival.decoding.resumable import Report, translate_lines
 from t2t_revival.errors import T2TError
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.utils import checked_json
@@ -103,12 +104,9 @@ class CheckpointTranslations:
         with part_file(path, self.on_note, time) as output:
             translate_lines(
                 translator,
-                self.lines,
-                self.name,
+                Lines(self.lines),
                 output,
-                on_progress=self.on_progress,
-                on_note=self.on_note,
-                warn_of_truncation=first,
+                Report(self.name, self.on_note, self.on_progress, of_inputs=first),
             )
         return path
 

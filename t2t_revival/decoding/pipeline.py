@@ -40,7 +40,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Lines:
-    """Lines to translate; see `LineTranslator.iterate`."""
+    """Lines to translate.
+
+    Attributes:
+        texts: source text; a line end in a line counts as a space.
+        n: outputs per line, at most `options.beam_size`; fewer if the search finishes fewer whose texts
+            differ. `None` takes the number from the options.
+        preprocessed: whether lines are the model's inputs already, as those of a split are.
+        prefixes: beginning of the outputs of each line; "" or `None` forces nothing. The forced tokens are
+            those of the vocabulary's segmentation of the prefix. In T2T's vocabularies the last word ends
+            there; in others the model may continue it, but has rarely seen it segmented like this.
+        first: number of the first line, for messages and as a seed of its samples.
+        constraints: phrases that the outputs of each line must have or must not have; `None` has none.
+    """
 
     texts: Sequence[str]
     n: int | None = None
@@ -162,20 +174,17 @@ class LineTranslator(ABC):
         first_line: int = 1,
         constraints: Sequence[Constraints | None] | None = None,
     ) -> list[list[Translation]]:
-        """Returns the outputs of each line in input order; a single string is one line. See `iterate`."""
-        lines = [lines] if isinstance(lines, str) else lines
-        return [*self.iterate(lines, n, on_truncation, None, preprocessed, prefixes, first_line, constraints)]
+        """Returns the outputs of each line in input order; a single string is one line. See `Lines`."""
+        texts = texts_of([lines] if isinstance(lines, str) else lines, first=first_line)
+        return [
+            *self.iterate(Lines(texts, n, preprocessed, prefixes, first_line, constraints), on_truncation)
+        ]
 
     def iterate(
         self,
-        lines: Iterable[str],
-        n: int | None = None,
+        lines: Iterable[str] | Lines,
         on_truncation: OnTruncation | None = None,
         on_progress: OnProgress | None = None,
-        preprocessed: bool = False,
-        prefixes: Sequence[str] | None = None,
-        first_line: int = 1,
-        constraints: Sequence[Constraints | None] | None = None,
         skip: int = 0,
     ) -> Iterator[list[Translation]]:
         """Checks all lines, and returns an iterator over the outputs of each, in input order.
@@ -187,17 +196,9 @@ class LineTranslator(ABC):
         line has for them otherwise; see `Translation.unaligned`.
 
         Args:
-            lines: source text; a line end in a line counts as a space.
-            n: outputs per line, at most `options.beam_size`; fewer if the search finishes fewer whose texts
-                differ. `None` takes the number from the options.
+            lines: texts, or `Lines` with more than texts.
             on_truncation: called for each line that is too long. `None` warns, also that nobody checks terms.
             on_progress: called after each batch.
-            preprocessed: whether lines are the model's inputs already, as those of a split are.
-            prefixes: beginning of the outputs of each line; "" or `None` forces nothing. The forced tokens
-                are those of the vocabulary's segmentation of the prefix. In T2T's vocabularies the last word
-                ends there; in others the model may continue it, but has rarely seen it segmented like this.
-            first_line: number of the first line, for messages and as a seed of its samples.
-            constraints: phrases that the outputs of each line must have or must not have; `None` has none.
             skip: number of lines at the beginning that have no outputs here; those of the others are the
                 same, to the bit.
 
@@ -205,11 +206,11 @@ class LineTranslator(ABC):
             T2TError: a line or prefix is no string or no valid Unicode, a prefix is too long, has no
                 source, or n is out of range; or as `constraints_of`, `capabilities.check` and `open`.
         """
-        asked = Lines(lines, n, preprocessed, prefixes, first_line, constraints)  # type: ignore[arg-type]
+        asked = lines if isinstance(lines, Lines) else Lines(texts_of(lines))
         decoder = self.decoder(asked, on_truncation)
-        return self._decoded(decoder, on_progress, skip)
+        return self._outputs(decoder, on_progress, skip)
 
-    def _decoded(
+    def _outputs(
         self, decoder: LineDecoder, on_progress: OnProgress | None, skip: int
     ) -> Iterator[list[Translation]]:
         """Yields the outputs of lines but the first."""

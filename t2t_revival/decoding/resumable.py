@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from t2t_revival.decoding.addons import addon
@@ -26,54 +27,67 @@ from t2t_revival.decoding.part_file import OutputStream
 from t2t_revival.errors import LineError, T2TError
 
 if TYPE_CHECKING:
-    from t2t_revival.decoding.addons import Constraints
-    from t2t_revival.decoding.pipeline import LineTranslator
+    from t2t_revival.decoding.pipeline import Lines, LineTranslator
     from t2t_revival.decoding.preprocessor import Truncation
     from t2t_revival.decoding.translator import Translator
 
 NOT_FINITE = "the model's weights contain NaN or infinity: use an earlier checkpoint"
 
 
+@dataclass(frozen=True)
+class Report:
+    """What people are told while lines are decoded or scored.
+
+    Attributes:
+        name: of their file, for warnings and errors.
+        on_note: called with each line for people: inputs that were cut, outputs that were cut or repaired.
+        on_progress: called at the start and after each batch.
+        of_inputs: whether lines that are too long, or in another Unicode form, are among the notes.
+    """
+
+    name: str
+    on_note: OnNote = ignore_note
+    on_progress: OnProgress | None = None
+    of_inputs: bool = True
+
+    def note_truncation(self, cut: Truncation) -> None:
+        """Notes an input that is too long."""
+        if self.of_inputs:
+            self.on_note(f"warning: {self.name}, {cut}")
+
+    def begin(self, done: int, total: int) -> None:
+        """Shows how much an interrupted run has left."""
+        if self.on_progress:
+            self.on_progress(DecodingProgress(done, total, 0.0))
+
+
 def translate_lines(
     translator: LineTranslator,
-    lines: Sequence[str],
-    name: str,
+    asked: Lines,
     output: OutputStream,
+    report: Report,
     *,
     draw: Draw | None = None,
-    preprocessed: bool = False,
-    prefixes: list[str] | None = None,
-    constraints: Sequence[Constraints | None] | None = None,
-    first_line: int = 1,
     nearest_to: Sequence[str] | None = None,
-    on_progress: OnProgress | None = None,
-    on_note: OnNote = ignore_note,
-    warn_of_truncation: bool = True,
     as_json: bool = False,
 ) -> None:
     """Translates lines into an output, all but those that an interrupted run has left there.
 
     Args:
         translator: of any model.
-        lines: the texts.
-        name: their file, for warnings and errors.
+        asked: the lines.
         output: receives the outputs of each line.
+        report: tells of them.
         draw: see `format_outputs`.
-        preprocessed: see `Translator.iterate`.
-        prefixes: see `Translator.iterate`.
-        constraints: see `Translator.iterate`.
-        first_line: see `Translator.iterate`.
         nearest_to: a reference for each line, to keep that of its `beam_size` outputs which is `nearest` to
             it. "" and `None` keep the best by the model.
-        on_progress: called at the start and after each batch.
-        on_note: called with each line for people: inputs that were cut, outputs that were cut or repaired.
-        warn_of_truncation: whether lines that are too long, or in another Unicode form, are among these.
         as_json: whether outputs are written as JSON lines; see `json_line`.
 
     Raises:
         T2TError: the model finds no output, or a line cannot be translated.
     """
-    options = translator.options
+    options, lines, first_line, constraints = translator.options, asked.texts, asked.first, asked.constraints
+    name, on_note = report.name, report.on_note
 
     def as_bytes(outputs: list[Translation]) -> bytes:
         if as_json:
@@ -84,11 +98,8 @@ def translate_lines(
         links = links_of if options.alignments else None
         return format_outputs(outputs, beams, options.write_beam_scores, draw, columns, links)
 
-    def on_truncation(cut: Truncation) -> None:
-        if warn_of_truncation:
-            on_note(f"warning: {name}, {cut}")
-
-    inputs: list[Any] = [lines, prefixes, preprocessed, first_line, *([nearest_to] if nearest_to else [])]
+    inputs: list[Any] = [lines, asked.prefixes, asked.preprocessed, first_line]
+    inputs += [nearest_to] if nearest_to else []
     if constraints and any(constraints):
         inputs.append([repr(one) if one else None for one in constraints])
     has_terms = any(one.terms for one in constraints or () if one)
@@ -97,24 +108,14 @@ def translate_lines(
     done = len(output.start(origin, len(lines), resumable=draw is None))
     for note in addon("markup_faults")(lines, options.markup, first_line) if options.markup else []:
         on_note(f"warning: {name}, {note}")
-    if warn_of_truncation and not preprocessed and (note := translator.other_form(lines)):
+    if report.of_inputs and not asked.preprocessed and (note := translator.other_form(lines)):
         on_note(f"warning: {name}: {note}")
-    if on_progress:
-        on_progress(DecodingProgress(done, len(lines), 0.0))
+    report.begin(done, len(lines))
     repaired, cut, noteworthy = 0, 0, {}
     try:
         with naming(name):
-            results = translator.iterate(
-                lines,
-                n=options.beam_size if nearest_to else None,
-                on_truncation=on_truncation,
-                on_progress=on_progress,
-                preprocessed=preprocessed,
-                prefixes=prefixes,
-                constraints=constraints,
-                first_line=first_line,
-                skip=done,
-            )
+            wanted = replace(asked, n=options.beam_size) if nearest_to else asked
+            results = translator.iterate(wanted, report.note_truncation, report.on_progress, skip=done)
             for number, outputs in enumerate(results, start=done):
                 best = nearest(outputs, nearest_to[number]) if nearest_to else outputs[0]
                 if best.score == -math.inf:
@@ -137,11 +138,9 @@ def translate_lines(
 def score_pairs(
     translator: Translator,
     pairs: list[tuple[str, str]],
-    name: str,
     output: OutputStream,
+    report: Report,
     *,
-    on_progress: OnProgress | None = None,
-    on_note: OnNote = ignore_note,
     as_json: bool = False,
 ) -> list[Score]:
     """Scores pairs of source and target into an output; see `Translator.score`, and `translate_lines`.
@@ -151,9 +150,8 @@ def score_pairs(
     """
     kind = "log-probabilities" + ", json" * as_json
     known = output.start(origin_of(translator, kind, pairs), len(pairs))
-    if on_progress:
-        on_progress(DecodingProgress(len(known), len(pairs), 0.0))
-    with naming(name):
+    report.begin(len(known), len(pairs))
+    with naming(report.name):
         targets = translator.preprocessor().targets([target for _, target in pairs[: len(known)]])
         try:
             stored = [json.loads(line)["log_prob"] if as_json else float(line) for line in known]
@@ -161,7 +159,7 @@ def score_pairs(
             raise T2TError(f"{output.name}.part is corrupt: remove it, and score again") from error
         scores = [Score(one, len(ids)) for one, ids in zip(stored, targets, strict=True)]
         results = translator.iterate_scores(
-            pairs, lambda cut: on_note(f"warning: {name}, {cut}"), on_progress, skip=len(known)
+            pairs, report.note_truncation, report.on_progress, skip=len(known)
         )
         for score in results:
             if not math.isfinite(score.log_prob):

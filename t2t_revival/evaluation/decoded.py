@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from t2t_revival.decoding.batching import OnProgress
-from t2t_revival.decoding.notes import OnNote, ignore_note
 from t2t_revival.decoding.outputs import to_bytes
 from t2t_revival.decoding.part_file import part_file
-from t2t_revival.decoding.resumable import translate_lines
+from t2t_revival.decoding.pipeline import Lines
+from t2t_revival.decoding.resumable import Report, translate_lines
 from t2t_revival.decoding.shards import Shard
 from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.metrics.bleu import DEFAULT, MOSES_LANGUAGES, CorpusScore, primary_code, tokenizer_name
@@ -136,24 +135,20 @@ class SplitFiles(NamedTuple):
 def decode_split(
     translator: Translator,
     data: Data,
-    split: str,
     pairs: list[tuple[str, str]],
     files: SplitFiles,
+    report: Report,
     first_line: int = 1,
-    on_progress: OnProgress | None = None,
-    on_note: OnNote = ignore_note,
 ) -> tuple[list[str], Results]:
     """Decodes pairs of a split, and writes outputs, inputs and references.
 
     Args:
         translator: loaded from a checkpoint.
         data: that has the split.
-        split: its name, for warnings.
         pairs: input and target of each sentence.
         files: where they are written; outputs that an interrupted run left there are resumed.
+        report: names the split, and tells of the outputs.
         first_line: the number of the first pair in the split.
-        on_progress: called at the start and after each batch.
-        on_note: called with each line for people.
 
     Returns:
         The best output of each input, and its scores such as BLEU or F1; none where there are no pairs.
@@ -162,16 +157,12 @@ def decode_split(
         T2TError: as `translate_lines`, or a file cannot be written.
     """
     inputs, references = [source for source, _ in pairs], [target for _, target in pairs]
-    with part_file(files.outputs, on_note) as output:
+    with part_file(files.outputs, report.on_note) as output:
         translate_lines(
             translator,
-            inputs,
-            f"the {split} split",
+            Lines(inputs, preprocessed=True, first=first_line),
             output,
-            preprocessed=True,
-            first_line=first_line,
-            on_progress=on_progress,
-            on_note=on_note,
+            report,
         )
         for path, lines in ((files.inputs, inputs), (files.references, references)):
             with buffered_write(path) as file:

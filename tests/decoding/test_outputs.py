@@ -16,8 +16,8 @@ from t2t_revival.decoding.notes import note_cut
 from t2t_revival.decoding.outputs import MISSING, Candidate
 from t2t_revival.decoding.paragraphs import Paragraph, Segment, join_outputs
 from t2t_revival.decoding.part_file import OutputStream
-from t2t_revival.decoding.pipeline import LineTranslator
-from t2t_revival.decoding.resumable import translate_lines
+from t2t_revival.decoding.pipeline import Lines, LineTranslator
+from t2t_revival.decoding.resumable import Report, translate_lines
 
 BEAM = DecodeHParams(beam_size=4, return_beams=True)
 SAMPLES = DecodeHParams(beam_size=4, return_beams=True, sampling_method="random")
@@ -111,7 +111,9 @@ def test_minimum_bayes_risk_counts_equal_candidates(sampling):
 def test_missing_outputs_are_empty_columns():
     stream = BytesIO()
     options = DecodeHParams(beam_size=3, return_beams=True, write_beam_scores=True)
-    translate_lines(Found(candidates("a", "a"), options), ["one"], "x", OutputStream(stream, "stdout"))
+    translate_lines(
+        Found(candidates("a", "a"), options), Lines(["one"]), OutputStream(stream, "stdout"), Report("x")
+    )
     assert stream.getvalue().decode() == "a\t-1.00\t\t-inf\t\t-inf\n"
 
 
@@ -148,7 +150,7 @@ def test_lines_and_json_lines_tell_of_outputs_that_are_cut():
     cut = [Candidate("half an", -1.0, (5,), cut=True), Candidate("whole", -2.0, (5, EOS))]
     stream, notes = BytesIO(), []
     output = OutputStream(stream, "stdout")
-    translate_lines(Found(cut), ["one", "", "two"], "x", output, on_note=notes.append, as_json=True)
+    translate_lines(Found(cut), Lines(["one", "", "two"]), output, Report("x", notes.append), as_json=True)
     first, blank, _ = map(json.loads, stream.getvalue().splitlines())
     assert first["cut"] is True
     assert [one.get("cut") for one in first["nbest"]] == [True, None]

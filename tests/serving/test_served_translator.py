@@ -10,7 +10,8 @@ from t2t_revival import DecodeHParams, LineConstraints, T2TError, Translator, re
 from t2t_revival.addons.ctranslate2.served import TranslatorModel
 from t2t_revival.addons.lexical.constraints import Term
 from t2t_revival.decoding.part_file import OutputStream
-from t2t_revival.decoding.resumable import translate_lines
+from t2t_revival.decoding.pipeline import Lines
+from t2t_revival.decoding.resumable import Report, translate_lines
 from t2t_revival.serving.served_translator import ServedTranslator
 from t2t_revival.serving.signatures import DEFAULT
 from tests.support.exported import HEADS, USUAL, asking
@@ -52,7 +53,8 @@ def test_a_parser_neither_describes_itself_nor_splits_sentences():
 
     parser, stream, notes = ServedTranslator(Cutting(), problem=registry.problem("parse_wsj")), BytesIO(), []
     output, nothing = OutputStream(stream, "stdout"), [LineConstraints()]
-    translate_lines(parser, ["cat"], "x", output, constraints=nothing, on_note=notes.append, as_json=True)
+    asked = Lines(["cat"], constraints=nothing)
+    translate_lines(parser, asked, output, Report("x", notes.append), as_json=True)
     assert b'"truncated": true' in stream.getvalue()
     assert notes[0] == "warning: x, line 1: longer than the model's inputs: its end is left out"
 

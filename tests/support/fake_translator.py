@@ -10,6 +10,7 @@ from typing import Any
 from t2t_revival import DecodeHParams, Translation, registry
 from t2t_revival.checkpoints import directory
 from t2t_revival.data.vocabulary.text_encoder import EOS
+from t2t_revival.decoding.pipeline import Lines
 
 BATCH = 2  # lines
 
@@ -48,11 +49,10 @@ class FakeTranslator:
         return {"checkpoint": self.checkpoint.name}
 
     def nbest(self, lines: list[str], n: int | None = None, **_: Any) -> list[list[Translation]]:
-        return list(self.iterate(lines, n))
+        return list(self.iterate(Lines(lines, n)))
 
-    def iterate(
-        self, lines: list[str], n: int | None = None, skip: int = 0, **_: Any
-    ) -> Iterator[list[Translation]]:
+    def iterate(self, asked: Lines, *_: Any, skip: int = 0) -> Iterator[list[Translation]]:
+        lines, n = asked.texts, asked.n
         batches = [range(start, min(start + BATCH, len(lines))) for start in range(0, len(lines), BATCH)]
         for batch in batches:
             if batch.stop <= skip:

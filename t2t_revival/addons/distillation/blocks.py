@@ -20,7 +20,8 @@ from t2t_revival.decoding.batching import DecodingProgress
 from t2t_revival.decoding.notes import OnNote, ignore_note
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.part_file import part_file
-from t2t_revival.decoding.resumable import translate_lines
+from t2t_revival.decoding.pipeline import Lines
+from t2t_revival.decoding.resumable import Report, translate_lines
 from t2t_revival.decoding.shards import Shard
 from t2t_revival.decoding.trained_models import TrainedModel
 from t2t_revival.errors import T2TError
@@ -167,16 +168,13 @@ class DecodedBlocks(abc.ABC):
                         inputs, references = prepare(block, start)
                         left_out = min(self.block_lines, lines - start) - len(inputs)
                         before = start - first_line + left_out
+                        progress = partial(_report, on_lines, before, end_line - first_line)
                         translate_lines(
                             translator,
-                            inputs,
-                            "the sources",
+                            Lines(inputs, preprocessed=preprocessed, first=start + 1),
                             output,
-                            preprocessed=preprocessed,
-                            first_line=start + 1,
+                            Report("the sources", on_note, progress),
                             nearest_to=references,
-                            on_progress=partial(_report, on_lines, before, end_line - first_line),
-                            on_note=on_note,
                         )
         except KeyboardInterrupt as stop:
             complete = sum(block.outputs.exists() for block in blocks)
