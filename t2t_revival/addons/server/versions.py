@@ -284,8 +284,9 @@ class ModelInfo(BaseModel):
     """A model that answers.
 
     `samples` tells whether requests may ask for samples, `has_tags` whether texts may begin with a tag,
-    `tags` which, where they are known; `trees` whether outputs are trees, and `explains` whether /explain
-    and /attention know the model. `options` are those of the export, where they are known.
+    `tags` which, where they are known; `trees` whether outputs are trees; `explains` whether /explain and
+    /attention know the model, and `explains_unasked` whether they need not load it first. `options` are those
+    of the export, where they are known.
     """
 
     name: str
@@ -295,6 +296,7 @@ class ModelInfo(BaseModel):
     tags: list[str]
     trees: bool
     explains: bool
+    explains_unasked: bool
     options: Options
     max_beam_size: int
     max_characters: int
@@ -315,6 +317,7 @@ class ModelInfo(BaseModel):
             tags=inspector.tags if inspector else [],
             trees=served.problem is not None and not served.problem.targets_are_text,
             explains=inspector is not None and inspector.explains,
+            explains_unasked=inspector is not None and inspector.explains_unasked,
             options=options,
             max_beam_size=limits.max_beam_size,
             max_characters=limits.max_characters,
