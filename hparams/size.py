@@ -9,10 +9,7 @@ from t2t_revival.hparams.variants import FEED_FORWARDS
 def count_weights(hparams: HParams, vocab_size: int, target_vocab_size: int | None = None) -> int:
     """Returns the number of weights of a model, as in table 3's column "params".
 
-    Args:
-        hparams: of the model.
-        vocab_size: tokens of the vocabulary, or of the source's.
-        target_vocab_size: tokens of the target's own vocabulary. `None` has the shared one.
+    The target has the source's vocabulary, or one of its own with `target_vocab_size` tokens.
     """
     hidden, keys, values = hparams.hidden_size, hparams.key_channels, hparams.value_channels
     norm = hidden * (2 if hparams.norm_type == "layer" else 1)
