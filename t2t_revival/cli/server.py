@@ -45,6 +45,7 @@ from t2t_revival.utils.signals import ending_signals, handling
 
 if TYPE_CHECKING:
     from t2t_revival.addons.server.versions import ServedModel
+    from t2t_revival.decoding.translator import Translator
 
 LOCAL = ("127.0.0.1", "localhost", "::1")
 MEBIBYTE = 2**20
@@ -99,7 +100,8 @@ def _serve(flags: ServerFlags) -> None:
     configs, keys = _configs(flags), _api_keys(flags)
     with _listen(flags.host, flags.port) as listener, ExitStack() as stack:
         models = [_served(config, flags, stack) for config in configs]
-        _run(flags, listener, models, keys)
+        is_ctranslate2 = all(config.engine == CTRANSLATE2 for config in configs)
+        _run(flags, listener, models, keys, CTRANSLATE2 if is_ctranslate2 else TENSORFLOW)
 
 
 def _check_flags(flags: ServerFlags) -> None:
@@ -177,19 +179,17 @@ def _served(config: ModelConfig, flags: ServerFlags, stack: ExitStack) -> Served
 def _prepare(
     config: ModelConfig, folder: ModelFolder, options: DecodeHParams, stack: ExitStack, served: ServedModel
 ) -> None:
-    """Loads the checkpoint of an output_dir, and serves it, exported, with the number of its step."""
+    """Loads the checkpoint of an output_dir, and serves it with the number of its step."""
     from t2t_revival.addons.ctranslate2.served import TranslatorModel
     from t2t_revival.addons.server.inspection import Inspector
-    from t2t_revival.decoding.alignment_heads import AlignmentHeads
     from t2t_revival.decoding.translator import Translator
-    from t2t_revival.serving.export import export
 
     def load(checkpoint: str | None, engine: str, precision: str) -> Translator:
         return Translator.load(
             folder.path,
             checkpoint,
             options,
-            tensorflow_setup.num_parallel_batches(),
+            _start(engine),
             precision,
             constant_weights=False,
             on_damaged=warn_of_corruption,
@@ -203,16 +203,33 @@ def _prepare(
     say(f"{config.name}: {path}")
     served.problem = translator.problem
     if config.engine == CTRANSLATE2:
-        served.inspector = Inspector(load(str(path), TENSORFLOW, FLOAT32), folder)
+        served.inspector = Inspector(translator, folder, partial(load, str(path), TENSORFLOW, FLOAT32))
         served.serve(step, TranslatorModel(translator), str(translator.engine))
         return
     served.inspector = Inspector(translator, folder)
+    served.serve(step, _exported(translator, folder, config.name, stack))
+
+
+def _start(engine: str) -> int:
+    """Imports TensorFlow if it is the engine; returns how many batches to translate side by side."""
+    from t2t_revival.addons.ctranslate2.engine import num_parallel_batches
+
+    if engine == CTRANSLATE2:
+        return num_parallel_batches()
+    tensorflow_setup.load_tensorflow()
+    return tensorflow_setup.num_parallel_batches()
+
+
+def _exported(translator: Translator, folder: ModelFolder, name: str, stack: ExitStack) -> FolderModel:
+    """Returns a model on TensorFlow, as it is exported."""
+    from t2t_revival.decoding.alignment_heads import AlignmentHeads
+    from t2t_revival.serving.export import export
+
     heads = AlignmentHeads.find(folder.path, translator.model.hparams)
     made = tempfile.TemporaryDirectory(prefix="t2t-server-", ignore_cleanup_errors=True)
     stack.callback(made.cleanup)
     with made as exported:
-        model = FolderModel(export(translator, Path(exported), config.name, heads=heads))
-    served.serve(step, model)
+        return FolderModel(export(translator, Path(exported), name, heads=heads))
 
 
 def _run(
@@ -220,6 +237,7 @@ def _run(
     listener: socket.socket,
     models: list[ServedModel],
     keys: list[str],
+    engine: str,
 ) -> None:
     """Serves until SIGINT, SIGTERM or SIGHUP, or until a model cannot be loaded."""
     import uvicorn
@@ -238,10 +256,6 @@ def _run(
         asked.append(number)
         server.should_exit = True
 
-    def begin() -> int:
-        tensorflow_setup.load_tensorflow()
-        return tensorflow_setup.num_parallel_batches()
-
     def end(fault: Exception | None) -> None:
         loaded.append(fault)
         if fault:
@@ -259,7 +273,7 @@ def _run(
         max_body=flags.max_body_mib * MEBIBYTE,
         api_keys=keys,
         cors_origins=flags.cors_origins,
-        start=Start(begin, end, lambda: server.should_exit),
+        start=Start(partial(_start, engine), end, lambda: server.should_exit),
     )
     config = uvicorn.Config(
         app,

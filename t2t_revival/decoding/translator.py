@@ -71,6 +71,7 @@ class Translator(LineTranslator):
     Attributes:
         detailer: computes details of outputs.
         vocabularies: of source and target.
+        hparams: of the model.
         checkpoint, more_checkpoints: those of the weights; the latter of an ensemble's other models.
         trained_form: Unicode's form of the training data; "" if it has several.
         reload: loads the same checkpoints, with decode_hparams and alignment_heads; `None` if there are none.
@@ -97,7 +98,7 @@ class Translator(LineTranslator):
         target_vocabulary: TextEncoder | None = None,
         alignment_heads: AlignmentHeads | None = None,
     ) -> None:
-        self.vocabulary, self.problem = vocabulary, problem
+        self.vocabulary, self.problem, self.hparams = vocabulary, problem, model.hparams
         self._vocabularies = Vocabularies(vocabulary, target_vocabulary or vocabulary.of_targets)
         self.options = options or DecodeHParams()
         check_tag(self.options.tag, self.vocabularies, problem)

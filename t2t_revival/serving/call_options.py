@@ -10,7 +10,7 @@ import tensorflow as tf
 from t2t_revival.decoding.engine import ALL, SearchSettings
 from t2t_revival.decoding.hypothesis_scores import ALPHA, PENALTIES, TERMS
 from t2t_revival.decoding.options import BEAM, SAMPLING, DecodeHParams
-from t2t_revival.serving.signatures import DTYPES, INPUTS
+from t2t_revival.serving.signatures import DTYPES, INPUTS, inputs_of
 
 
 def specs_of(search: str) -> list[tf.TensorSpec]:
@@ -18,9 +18,11 @@ def specs_of(search: str) -> list[tf.TensorSpec]:
 
     An option is a scalar or [batch], which no signature can express; `check_shape` checks the shape.
     """
-    names = [name for name, about in INPUTS.items() if search in about.searches]
-    lines = tf.TensorSpec([None], tf.string, name="inputs")
-    return [lines, *(tf.TensorSpec(None, DTYPES[name], name=name) for name in [*names, "n"])]
+    lines, *options = inputs_of(search)
+    return [
+        tf.TensorSpec([None], tf.string, name=lines),
+        *(tf.TensorSpec(None, DTYPES[name], name=name) for name in options),
+    ]
 
 
 OPTIONS, WITH_SEEDS = specs_of(BEAM), specs_of(SAMPLING)

@@ -9,8 +9,6 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol
 from urllib.parse import quote
 
-import requests
-from requests.adapters import HTTPAdapter
 from urllib3.exceptions import ConnectTimeoutError, MaxRetryError, NewConnectionError, ReadTimeoutError
 from urllib3.util import Retry
 
@@ -169,6 +167,9 @@ class RestModel(_Servable):
     """A served model over REST."""
 
     def __init__(self, server: str, servable_name: str, timeout_secs: float, retries: int) -> None:
+        import requests
+        from requests.adapters import HTTPAdapter
+
         super().__init__(server.rstrip("/"), servable_name, timeout_secs)
         self._url = f"{self.where}/v1/models/{quote(servable_name, safe='')}:predict"
         self._session = requests.Session()
@@ -184,6 +185,8 @@ class RestModel(_Servable):
 
     def predict(self, signature: str, inputs: Inputs) -> Mapping[str, Any]:
         """Calls a signature; see `Model.predict`."""
+        import requests
+
         body: dict[str, Any] = {"signature_name": signature, "inputs": dict(inputs)}
         try:
             response = self._session.post(

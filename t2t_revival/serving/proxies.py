@@ -7,8 +7,6 @@ from ipaddress import ip_address
 from urllib.parse import urlsplit
 from urllib.request import proxy_bypass
 
-from requests.utils import get_environ_proxies, select_proxy
-
 OF_GRPC = ("grpc_proxy", "https_proxy", "http_proxy")  # variables, of which gRPC takes the first
 
 
@@ -27,6 +25,8 @@ def proxy_of(server: str) -> str:
     Args:
         server: host:port for gRPC, http://host:port or https://host:port for REST.
     """
+    from requests.utils import get_environ_proxies, select_proxy
+
     address = urlsplit(server if "://" in server else f"//{server}")
     host = address.hostname or ""
     if is_local(host):

@@ -34,6 +34,11 @@ DTYPES = {
 Inputs = Mapping[str, Sequence[Any]]
 
 
+def inputs_of(search: str) -> list[str]:
+    """Returns the names of a signature's inputs: the lines, and the settings of a way of decoding."""
+    return ["inputs", *(name for name, about in INPUTS.items() if search in about.searches), "n"]
+
+
 def signature_of(options: DecodeHParams) -> str:
     """Returns the signature that decodes with some options."""
     return WITH_SAMPLING if options.samples else WITH_OPTIONS

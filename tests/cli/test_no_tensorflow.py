@@ -1,7 +1,11 @@
 """Commands that do without TensorFlow, which takes seconds to import."""
 
+import json
+import re
+import signal
 import subprocess
 import sys
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -57,3 +61,28 @@ def test_it_is_not_imported(words, status, forbidden, trained, tmp_path):
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
     server.close()
     assert done.stdout.splitlines()[-1:] == [f"status {status}"], done.stderr
+
+
+@pytest.mark.slow
+def test_a_server_of_ctranslate2_does_not_import_it(out, tmp_path):
+    """Two models translate and are described; only what makes a converted model, once, needs TensorFlow."""
+    pytest.importorskip("ctranslate2")
+    models = ", ".join(f"{{name: {name}, output_dir: {out}, engine: ctranslate2}}" for name in "ab")
+    (tmp_path / "models.yaml").write_text(f"models: [{models}]\n")
+    words = ["t2t-server", f"--config={tmp_path / 'models.yaml'}", "--port=0"]
+    command = [sys.executable, "-c", PROGRAM, TENSORFLOW, *words]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
+        assert server.stdout
+        assert server.stderr
+        said = iter(server.stderr.readline, "")
+        (address,) = re.findall(
+            r"http://\S+\d", next(line for line in said if line.startswith("serving at "))
+        )
+        request = Request(
+            f"{address}/translate", json.dumps({"text": ["the dog", "houses"], "model": "b"}).encode()
+        )
+        assert len(json.load(urlopen(request))["translations"]) == 2
+        for path in ("/v1/models/a", "/v1/models/a/metadata", "/models", "/metrics", "/readyz"):
+            assert urlopen(f"{address}{path}").status == 200
+        server.send_signal(signal.SIGTERM)
+        assert server.stdout.read() == "status 0\n"

@@ -22,6 +22,15 @@ def test_it_is_that_of_the_model(name: str) -> None:
     assert count_weights(hparams, 80) == Transformer(hparams, 80).count_params()
 
 
+@pytest.mark.parametrize(
+    "changes", [{}, {"shared_embedding_and_softmax_weights": False, "softmax_bias": True}]
+)
+def test_two_vocabularies(changes: dict) -> None:
+    hparams = TINY.replace(**changes)
+    made = Transformer(hparams, 80, target_vocab_size=90)
+    assert count_weights(hparams, 80, 90) == made.count_params()
+
+
 @pytest.mark.parametrize("name", ["tiny", "small", "transformer_relative_tiny"])
 def test_sets(name: str) -> None:
     assert (

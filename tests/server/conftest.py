@@ -132,7 +132,7 @@ class CapitalsInspector:
         gate: explanations wait until it is set.
     """
 
-    explains = True
+    explains = explains_unasked = True
     training = Training(
         problem="translate_capitals",
         hparams_set="tiny",

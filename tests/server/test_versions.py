@@ -3,7 +3,7 @@
 import asyncio
 import shutil
 import threading
-from types import MappingProxyType, SimpleNamespace
+from types import MappingProxyType
 
 import pytest
 
@@ -86,19 +86,7 @@ def test_a_damaged_version_is_refused_once_and_loaded_when_it_is_mended(folder):
     assert look(model) == {1: "END", 2: "AVAILABLE"}
 
 
-@pytest.fixture
-def clock(monkeypatch):
-    """The clock of tries, which each look moves on by a second."""
-    now = [0.0]
-
-    def passed():
-        now[0] += versions.LOOK_SECS
-        return now[0]
-
-    monkeypatch.setattr(versions, "time", SimpleNamespace(monotonic=passed))
-
-
-def test_a_version_that_is_copied_slowly_is_loaded_when_it_is_complete(folder, clock):
+def test_a_version_that_is_copied_slowly_is_loaded_when_it_is_complete(folder):
     """Its model is whole when saved_model.pb is, but other files of the folder may come later."""
     said = []
     model = ServedModel("m", folder, say=said.append)
@@ -116,8 +104,7 @@ def test_a_version_that_is_copied_slowly_is_loaded_when_it_is_complete(folder, c
         assert look(model) == {1: "AVAILABLE", 2: "END"}
     assert said[-1] == f"m: version 2 is refused: {path}: damaged"
     write(folder, 2)
-    looks = [look(model)[2] for _ in range(12)]
-    assert (looks[0], looks[-1]) == ("END", "AVAILABLE")
+    assert [look(model)[2] for _ in range(2)] == ["END", "AVAILABLE"]
     assert said[2:] == [
         f"m: version 2 is refused: {path}: damaged",
         "m: version 2 is served",
@@ -125,19 +112,7 @@ def test_a_version_that_is_copied_slowly_is_loaded_when_it_is_complete(folder, c
     ]
 
 
-def test_tries_become_rarer(folder, clock, monkeypatch):
-    tries = []
-    monkeypatch.setattr(versions, "_open", lambda path: tries.append(path) or 1 / 0)
-    model = ServedModel("m", folder, say=lambda text: None)
-    path = write(folder, 1)
-    for number in range(300):
-        if number % 3 == 0:  # every other look sees no change
-            (path / "more").write_text("x" * number)
-        look(model)
-    assert 8 < len(tries) < 20
-
-
-def test_a_version_that_changes_while_it_is_loaded_is_not_served(folder, clock, monkeypatch):
+def test_a_version_that_changes_while_it_is_loaded_is_not_served(folder, monkeypatch):
     opened = []
 
     def load(path):

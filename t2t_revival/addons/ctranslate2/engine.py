@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import multiprocessing
 import sys
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -150,13 +151,16 @@ class CTranslate2Model:
         import ctranslate2
 
         with _errors():
-            return ctranslate2.Translator(
+            translator = ctranslate2.Translator(
                 str(folder),
                 self.device,
                 compute_type=self._config.precision,
                 inter_threads=self._config.parallel,
                 intra_threads=1,
             )
+        with suppress(AttributeError):  # of C libraries beside glibc, which keeps the float32 weights' memory
+            ctypes.CDLL(None).malloc_trim(0)
+        return translator
 
 
 class CTranslate2Engine(Engine):

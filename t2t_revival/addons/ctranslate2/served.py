@@ -8,26 +8,40 @@ from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
-import tensorflow as tf
-from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef
+from tensorboard.compat.proto.meta_graph_pb2 import SignatureDef  # TensorFlow's, without TensorFlow
 
 from t2t_revival.decoding import holders
-from t2t_revival.decoding.options import DecodeHParams, Role
+from t2t_revival.decoding.options import BEAM, DecodeHParams, Role
 from t2t_revival.decoding.preprocessor import Truncation, check_tag, known_tags
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.errors import T2TError
-from t2t_revival.serving.call_options import OPTIONS, TAG
 from t2t_revival.serving.description import Description
-from t2t_revival.serving.signatures import DEFAULT, DESCRIBE, INPUTS, NO_OUTPUT, WITH_OPTIONS, Inputs
-
-OUTPUTS = (
-    tf.TensorSpec([None, None], tf.string, "outputs"),
-    tf.TensorSpec([None, None], tf.float32, "scores"),
-    tf.TensorSpec([None], tf.bool, "truncated"),
-    tf.TensorSpec([None, None], tf.bool, "cut"),
+from t2t_revival.serving.signatures import (
+    DEFAULT,
+    DESCRIBE,
+    DTYPES,
+    INPUTS,
+    NO_OUTPUT,
+    WITH_OPTIONS,
+    Inputs,
+    inputs_of,
 )
+
+OUTPUTS = {  # types and ranks
+    "outputs": ("string", 2),
+    "scores": ("float32", 2),
+    "truncated": ("bool", 1),
+    "cut": ("bool", 2),
+}
 Output = tuple[bytes, float, bool]  # text, score, and whether it was cut
-DESCRIPTION = (tf.TensorSpec([None], tf.string, "description"),)
+TAG = "tag"  # an input of models with tags
+WITH_DEFAULTS = {TAG, *(name for name, about in INPUTS.items() if about.request is Role.NEW_INPUT)}
+PROTOS = {  # of a type: TensorFlow's name, and the field with values
+    "string": ("DT_STRING", "string_val"),
+    "int32": ("DT_INT32", "int_val"),
+    "float32": ("DT_FLOAT", "float_val"),
+    "bool": ("DT_BOOL", "bool_val"),
+}
 
 
 class TranslatorModel:
@@ -46,20 +60,20 @@ class TranslatorModel:
         self.where = str(translator.checkpoint.path if translator.checkpoint else "the model")
         has_tags = known_tags(translator.vocabularies, translator.problem)
         options = [
-            spec
-            for spec in [*OPTIONS, *[TAG] * bool(has_tags)]
-            if spec.name not in INPUTS or holders.CTRANSLATE2 in INPUTS[spec.name].held_by
+            name
+            for name in [*inputs_of(BEAM), *[TAG] * bool(has_tags)]
+            if name not in INPUTS or holders.CTRANSLATE2 in INPUTS[name].held_by
         ]
         self.signature_defs = {
-            DEFAULT: _definition(OPTIONS[:1]),
+            DEFAULT: _definition(["inputs"]),
             WITH_OPTIONS: _definition(options),
-            DESCRIBE: _definition(OPTIONS[:1], DESCRIPTION),
+            DESCRIBE: _definition(["inputs"], {"description": ("string", 1)}),
         }
 
     def predict(self, signature: str, inputs: Inputs) -> Mapping[str, Any]:
         """Calls a signature; see `Model.predict`."""
         own = self._translator.options
-        known = {TAG.name, *self.signature_defs[signature].inputs}
+        known = {TAG, *self.signature_defs[signature].inputs}
         if unknown := [name for name in inputs if name not in known]:
             raise T2TError(f"{self.where}: {signature} has no input {unknown[0]}")
         if signature == DESCRIBE:
@@ -102,7 +116,7 @@ class TranslatorModel:
         Raises:
             T2TError: they are out of bounds.
         """
-        chosen = {name: value for name, value in given.items() if name in (*INPUTS, TAG.name)}
+        chosen = {name: value for name, value in given.items() if name in (*INPUTS, TAG)}
         options = replace(self._translator.options, **chosen)
         if given.get("alpha"):  # as in `search_settings_of`
             options = replace(options, normalize=0.0)
@@ -125,14 +139,25 @@ class TranslatorModel:
         return outputs, [truncation.number for truncation in too_long]
 
 
-def _definition(inputs: list[tf.TensorSpec], outputs: Sequence[tf.TensorSpec] = OUTPUTS) -> SignatureDef:
-    definition = SignatureDef(method_name="tensorflow/serving/predict")
-    for specs, tensors in ((inputs, definition.inputs), (outputs, definition.outputs)):
-        for spec in specs:
-            tensor = tensors[spec.name]
-            tensor.name, tensor.dtype = f"{spec.name}:0", spec.dtype.as_datatype_enum
-            tensor.tensor_shape.CopyFrom(spec.shape.as_proto())
-            if spec is TAG or (spec.name in INPUTS and INPUTS[spec.name].request is Role.NEW_INPUT):
-                default = tf.make_tensor_proto(getattr(DecodeHParams, spec.name), spec.dtype)
-                definition.defaults[spec.name].CopyFrom(default)
-    return definition
+def _definition(inputs: Sequence[str], outputs: Mapping[str, tuple[str, int]] = OUTPUTS) -> SignatureDef:
+    return SignatureDef(
+        method_name="tensorflow/serving/predict",
+        inputs={name: _info(name, DTYPES[name], int(name == "inputs")) for name in inputs},
+        outputs={name: _info(name, *kind) for name, kind in outputs.items()},
+        defaults={name: _default(name) for name in inputs if name in WITH_DEFAULTS},
+    )
+
+
+def _info(name: str, dtype: str, rank: int) -> dict[str, Any]:
+    """Returns the description of a tensor; one of rank 0 may have any."""
+    shape = {"dim": [{"size": -1}] * rank} if rank else {"unknown_rank": True}
+    return {"name": f"{name}:0", "dtype": PROTOS[dtype][0], "tensor_shape": shape}
+
+
+def _default(name: str) -> dict[str, Any]:
+    value, (dtype, field) = getattr(DecodeHParams, name), PROTOS[DTYPES[name]]
+    return {
+        "dtype": dtype,
+        "tensor_shape": {},
+        field: [value.encode() if isinstance(value, str) else value],
+    }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Annotated
@@ -19,6 +20,7 @@ from t2t_revival.data.vocabulary.text_encoder import tagged
 from t2t_revival.decoding.preprocessor import check_tag, known_tags
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.checkpoint_evaluation import dev_score, drawn_score
+from t2t_revival.hparams.size import count_weights
 from t2t_revival.metrics.metric import title_of
 from t2t_revival.model_folder import ModelFolder
 
@@ -91,13 +93,22 @@ class Inspector:
     Args:
         translator: the model, which stays in memory beside its export.
         folder: of the training.
+        load: loads the model that explains, once it is asked for. `None` if `translator` does.
 
     Attributes:
         translator: the model.
+        explains_unasked: whether no model is loaded for the first explanation.
     """
 
-    def __init__(self, translator: Translator, folder: ModelFolder) -> None:
-        self.translator, self._folder = translator, folder
+    def __init__(
+        self, translator: Translator, folder: ModelFolder, load: Callable[[], Translator] | None = None
+    ) -> None:
+        self.translator, self._folder, self._load = translator, folder, load
+        self.explains_unasked = load is None
+
+    @cached_property
+    def _explaining(self) -> Translator:
+        return self._load() if self._load else self.translator
 
     @property
     def tags(self) -> list[str]:
@@ -114,16 +125,16 @@ class Inspector:
     @property
     def explains(self) -> bool:
         """True if the model has the attention that explanations show."""
-        return self.translator.model.hparams.decoder_self_attention == "attention"
+        return self.translator.hparams.decoder_self_attention == "attention"
 
     def explain(self, asked: ExplainRequest) -> ExplainAnswer:
         """Explains an output; see `explain` and `other_words` for errors."""
-        hypothesis, details = explain(self.translator, self._tagged(asked), asked.output, asked.prefix)
+        hypothesis, details = explain(self._explaining, self._tagged(asked), asked.output, asked.prefix)
         others = []
         if asked.word is not None:
             others = [
                 replace(other, probability=_rounded(other.probability))
-                for other in other_words(self.translator, hypothesis, details, asked.word)
+                for other in other_words(self._explaining, hypothesis, details, asked.word)
             ]
         output_words = [
             OutputWord(
@@ -145,13 +156,13 @@ class Inspector:
         problem, output = self.translator.problem, asked.output
         target = problem.encode_target(output) if problem and output is not None else output
         title = f"{self._folder.run.problem}, {self._folder.run.hparams_set}, step {self.training.step:,}"
-        return page(compute_attention(self.translator, self._tagged(asked), target), title)
+        return page(compute_attention(self._explaining, self._tagged(asked), target), title)
 
     @cached_property
     def training(self) -> Training:
         """The training, as its folder describes it when first asked."""
         assert self.translator.checkpoint
-        rows = read_curve(self._folder.path, DEV)
+        rows, vocabularies = read_curve(self._folder.path, DEV), self.translator.vocabularies
         try:
             metric = drawn_score(self._folder.path, rows)
         except T2TError:  # best.json is corrupt
@@ -160,7 +171,9 @@ class Inspector:
             problem=self._folder.run.problem,
             hparams_set=self._folder.run.hparams_set,
             step=self.translator.checkpoint.step,
-            parameters=self.translator.model.count_params(),
+            parameters=count_weights(
+                self.translator.hparams, vocabularies.inputs.size, vocabularies.target_size
+            ),
             score=self._score(),
             metric=title_of(metric),
             curves={"loss": _curve(rows, "loss"), "score": _curve(rows, metric)},

@@ -194,9 +194,8 @@ def _value(name: str, value: Any, dtype: int) -> Any:
             return base64.b64decode(value["b64"], validate=True).decode("utf-8", "replace")
         except (binascii.Error, TypeError, ValueError) as error:
             raise RequestError(f"{name}: Unable to base64 decode") from error
-    if isinstance(value, bool) or not isinstance(value, types):
-        raise RequestError(f"{name}: JSON Value: {_shown(value)} is not of expected type: {kind}")
-    if kind == "int32" and value not in INT32:
+    fits = isinstance(value, types) and not isinstance(value, bool)
+    if not fits or (kind == "int32" and value not in INT32):
         raise RequestError(f"{name}: JSON Value: {_shown(value)} is not of expected type: {kind}")
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()  # lone surrogates have no UTF-8

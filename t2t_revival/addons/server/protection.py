@@ -17,7 +17,6 @@ App = Callable[[Message, Receive, Send], Awaitable[None]]
 
 JSON = {b"content-type": b"application/json"}  # whatever a client calls its body, as curl -d does
 PLAIN = b"identity"  # Content-Encoding of a body that is not packed
-MAX_DIGITS = 18  # of a Content-Length: more are as large
 CLOSE = {"Connection": "close"}
 BODY_SECS = 15  # for the next part of a body
 OPEN_PATHS = ("/healthz", "/readyz", *FILES)  # need no key: probes and a page that asks for one have none
@@ -34,7 +33,7 @@ class Protection:
     """Middleware that rejects requests without a key or with a large or slow body, and adds security headers.
 
     Bodies are read before the application is called. They count as JSON, as TensorFlow Serving takes them. A
-    HEAD is answered as a GET whose body is left out.
+    HEAD is answered as a GET, whose body uvicorn leaves out.
 
     Args:
         app: the application.
@@ -52,13 +51,10 @@ class Protection:
             await self._app(scope, receive, send)
             return
         headers = dict(scope["headers"])
-        is_head = scope["method"] == "HEAD"
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 message["headers"] = [*message["headers"], *HEADERS]
-            elif is_head:
-                message["body"] = b""
             await send(message)
 
         try:
@@ -68,11 +64,12 @@ class Protection:
             await send_error(send_with_headers, error.status, str(error), error.headers)
             return
         if body is not None:
-            changed = {"headers": [*(headers | JSON).items()]} | ({"method": "GET"} if is_head else {})
+            method = "GET" if scope["method"] == "HEAD" else scope["method"]
+            changed = {"headers": [*(headers | JSON).items()], "method": method}
             await self._app({**scope, **changed}, _after(body, receive), send_with_headers)
 
     def _check(self, path: str, headers: Mapping[bytes, bytes]) -> None:
-        """Raises _RefusedError if a request has no key, or says that its body is too large."""
+        """Raises _RefusedError if a request has no key, or a packed body."""
         if not self._may_enter(path, headers):
             challenge = {"WWW-Authenticate": "Bearer"}
             raise _RefusedError(401, "no valid API key: send Authorization: Bearer KEY", challenge)
@@ -81,14 +78,6 @@ class Protection:
                 f"Content-Encoding: {encoding.decode('ascii', 'replace')}: send the body as it is, in JSON"
             )
             raise _RefusedError(415, fault, CLOSE)
-        length = headers.get(b"content-length", b"0")[:MAX_DIGITS]
-        self._check_size(int(length) if length.isdigit() else 0)
-
-    def _check_size(self, size: int) -> None:
-        if size > self._max_body:
-            raise _RefusedError(
-                413, f"the body is larger than {self._max_body:,} bytes: send fewer lines", CLOSE
-            )
 
     def _may_enter(self, path: str, headers: Mapping[bytes, bytes]) -> bool:
         if not self._keys or path in OPEN_PATHS:
@@ -111,7 +100,9 @@ class Protection:
             if message["type"] == "http.disconnect":
                 return None
             body += message.get("body", b"")
-            self._check_size(len(body))
+            if len(body) > self._max_body:
+                large = f"the body is larger than {self._max_body:,} bytes: send fewer lines"
+                raise _RefusedError(413, large, CLOSE)
             if not message.get("more_body"):
                 return bytes(body)
 

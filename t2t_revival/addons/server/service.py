@@ -204,7 +204,8 @@ class Service:
     async def metadata(self, request: Request, name: str, asked: AskedVersion) -> dict[str, Any]:
         """Describes the signatures of a version."""
         number, model = await self._loaded(request, self.find(name), asked)
-        signatures = {key: _as_dict(value) for key, value in model.signature_defs.items()}
+        shown = {"preserving_proto_field_name": True, "always_print_fields_with_no_presence": True}
+        signatures = {key: MessageToDict(value, **shown) for key, value in model.signature_defs.items()}
         return {
             "model_spec": {"name": name, "signature_name": "", "version": str(number)},
             "metadata": {"signature_def": {"signature_def": signatures}},
@@ -416,7 +417,3 @@ async def _disconnected(request: Request) -> None:
     """Waits until the client has closed the connection; the body must have been read."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
-
-
-def _as_dict(message: Any) -> dict[str, Any]:
-    return MessageToDict(message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import Executor
 from contextlib import suppress
@@ -30,10 +29,7 @@ if TYPE_CHECKING:
     from t2t_revival.serving.client import LoadedModel
 
 LOOK_SECS = 1.0  # between two looks at a folder
-LONGEST_PAUSE = 30.0  # seconds between two tries to load a version that changes
-WRITTEN_SECS = (
-    10.0  # since the last change, after which a version that cannot be loaded ends a server's start
-)
+WRITTEN_SECS = 10.0  # since the last change: a version that cannot be loaded then ends a server's start
 LOADING, AVAILABLE, UNLOADING, END = "LOADING", "AVAILABLE", "UNLOADING", "END"  # TensorFlow Serving's states
 FIRST_LINES = ("", "a")
 WARMUP = {  # an input of each name without a default
@@ -78,16 +74,12 @@ class Refusal:
         tried: the state of its folder when it was tried.
         seen: the state at the latest look.
         fault: the reason.
-        pause: seconds before the next try.
-        next_try: the earliest time of that, of `time.monotonic`.
         said: lines for people so far.
     """
 
     tried: FolderState
     seen: FolderState
     fault: str
-    pause: float = LOOK_SECS
-    next_try: float = 0.0
     said: set[str] = field(default_factory=set)
 
 
@@ -246,7 +238,7 @@ class ServedModel:
             self._say_once(refusal, f"version {number} is being written: it is loaded when it is complete")
         elif state == refusal.tried:
             self._say_once(refusal, f"version {number} is refused: {refusal.fault}")
-        elif time.monotonic() >= refusal.next_try:
+        else:
             await self._load(number, folder, threads)
 
     def _say_once(self, refusal: Refusal, line: str) -> None:
@@ -269,10 +261,6 @@ class ServedModel:
             version.state, version.fault = END, fault.replace(str(folder), f"version {number}")
             refusal = self._refused.setdefault(number, Refusal(state, state, fault))
             refusal.tried, refusal.fault = state, fault
-            refusal.next_try, refusal.pause = (
-                time.monotonic() + refusal.pause,
-                min(2 * refusal.pause, LONGEST_PAUSE),
-            )
             return
         self._refused.pop(number, None)
         self.serve(number, model)
@@ -284,8 +272,9 @@ class ModelInfo(BaseModel):
     """A model that answers.
 
     `samples` tells whether requests may ask for samples, `has_tags` whether texts may begin with a tag,
-    `tags` which, where they are known; `trees` whether outputs are trees, and `explains` whether /explain
-    and /attention know the model. `options` are those of the export, where they are known.
+    `tags` which, where they are known; `trees` whether outputs are trees; `explains` whether /explain and
+    /attention know the model, and `explains_unasked` whether they need not load it first. `options` are those
+    of the export, where they are known.
     """
 
     name: str
@@ -295,6 +284,7 @@ class ModelInfo(BaseModel):
     tags: list[str]
     trees: bool
     explains: bool
+    explains_unasked: bool
     options: Options
     max_beam_size: int
     max_characters: int
@@ -315,6 +305,7 @@ class ModelInfo(BaseModel):
             tags=inspector.tags if inspector else [],
             trees=served.problem is not None and not served.problem.targets_are_text,
             explains=inspector is not None and inspector.explains,
+            explains_unasked=inspector is not None and inspector.explains_unasked,
             options=options,
             max_beam_size=limits.max_beam_size,
             max_characters=limits.max_characters,

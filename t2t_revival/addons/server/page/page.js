@@ -174,7 +174,7 @@ async function translate() {
 
 /** Asks for the words of each line; where the server has none for it, the text stays as it is. */
 async function explainLines(signal) {
-  if (!model().explains) return;
+  if (!model().explains || !model().explains_unasked) return;
   for (const line of state.lines.slice(0, MAX_EXPLAINED)) await explain(line, signal);
 }
 
@@ -686,7 +686,7 @@ byId("output").addEventListener("click", (event) => {
   const node = event.target.closest(".word");
   if (node) return openWord(node);
   const place = [...byId("output").children].indexOf(event.target.closest("p"));
-  if (place >= 0 && place !== state.active) activate(place);
+  if (place >= 0 && !(place === state.active && state.lines[place].explained)) activate(place);
 });
 byId("source").addEventListener("input", () => {
   stop();
