@@ -20,12 +20,15 @@ if TYPE_CHECKING:
     from t2t_revival.decoding.addons import Shortlist
     from t2t_revival.decoding.alignment_heads import AlignmentHeads
     from t2t_revival.model import Transformer
+    from t2t_revival.problems.problem import Problem
 
 Model: TypeAlias = "Transformer | ConvertedModel"
 CLASSES = {TENSORFLOW: "tensorflow_engine:TensorFlowEngine", JAX: "jax_engine:JaxEngine"}
 
 
-def check_options(options: DecodeHParams, hparams: HParams, config: EngineConfig) -> None:
+def check_options(
+    options: DecodeHParams, hparams: HParams, config: EngineConfig, problem: Problem | None
+) -> None:
     """Checks, before a model is loaded, that an engine decodes with it and with these options.
 
     Raises:
@@ -34,7 +37,7 @@ def check_options(options: DecodeHParams, hparams: HParams, config: EngineConfig
     if config.name == TENSORFLOW:
         check_usable()
     asked = options.asked({"int8": config.precision == INT8})
-    capabilities.check(asked, config.place, *capabilities.places_of(hparams))
+    capabilities.check(asked, config.place, *capabilities.places_of(hparams, problem))
 
 
 def open_model(

@@ -65,11 +65,11 @@ def load(
         if warning := options.batch_size_warning:
             warnings.warn(warning, stacklevel=3)
     hparams, vocabularies = folder.hparams, folder.vocabularies
-    engines.check_options(options, hparams, config)
+    problem = find_problem(folder.run.problem, options)
+    engines.check_options(options, hparams, config, problem)
     translations = None
     if options.has_shortlist:
         translations = addon("shortlist").load(folder.path, vocabularies.fingerprint)
-    problem = find_problem(folder.run.problem, options)
     choice = None
     if options.aligns:
         heads = heads or AlignmentHeads.find(folder.path, hparams)

@@ -23,7 +23,7 @@ from t2t_revival.addons.server.versions import AVAILABLE, ServedModel, Version
 from t2t_revival.checkpoints import directory
 from t2t_revival.cli import attention, exporter
 from t2t_revival.data.vocabulary.text_encoder import EOS
-from t2t_revival.decoding import jax_engine
+from t2t_revival.decoding import capabilities, jax_engine
 from t2t_revival.decoding.alignment_heads import AlignmentHeads
 from t2t_revival.decoding.holders import Holder
 from t2t_revival.decoding.options import SETTINGS
@@ -100,6 +100,7 @@ class Doors:
         return eagerly(lambda: written(self._translator(given), as_json))
 
     def ensemble(self, given, as_json):
+        capabilities.check(DecodeHParams.parse(given).asked(), capabilities.ENSEMBLE)  # as `load_translator`
         both = ensemble(self._made(), self._made(seed=14))
         return eagerly(lambda: written(self._translator(given, both, None), as_json))
 
@@ -146,7 +147,7 @@ class Doors:
         folder = self._folder / "export"
         shutil.rmtree(folder, ignore_errors=True)
         flags = [f"--output_dir={self._folder}", f"--export_dir={folder}", f"--format={kind}"]
-        given = given.replace(",extra_length=3", "")  # which bergamot's format refuses
+        given = given.replace(",extra_length=3", ",extra_length=50")  # bergamot's format has the default
         said = run(exporter, *flags, f"--decode_hparams={given}")
         files = {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
         if MODEL in files:
