@@ -106,7 +106,7 @@ class Doors:
 
     def no_self_attention(self, given, as_json):
         model = self._made(decoder_self_attention="ssru")
-        return eagerly(lambda: written(self._translator(given, model), as_json))
+        return eagerly(lambda: written(self._translator(given, model, None), as_json))
 
     def parser(self, given, as_json):
         free = f"constrained=False,{given}".removeprefix("constrained=False," * ("constrained" in given))
@@ -139,7 +139,7 @@ class Doors:
 
     def attention_page(self, given, as_json):
         page = self._folder / "page.html"
-        flags = [f"--output_dir={self._folder}", f"--html={page}", f"--input={LINES[1]}"]
+        flags = [f"--output_dir={self._folder}", f"--html={page}", f"--input={LINES[2]}"]
         run(attention, *flags, f"--decode_hparams={given}")
         return page.read_bytes()
 
@@ -147,12 +147,12 @@ class Doors:
         folder = self._folder / "export"
         shutil.rmtree(folder, ignore_errors=True)
         flags = [f"--output_dir={self._folder}", f"--export_dir={folder}", f"--format={kind}"]
-        given = given.replace(",extra_length=3", ",extra_length=50")  # bergamot's format has the default
+        given = given.replace("extra_length=3", "extra_length=50")  # bergamot's format has the default
         said = run(exporter, *flags, f"--decode_hparams={given}")
         files = {path.name: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
         if MODEL in files:
             search = tf.lite.Interpreter(model_content=files.pop(MODEL)).get_signature_runner()
-            found = search(inputs=np.array([[*self._vocabulary.encode(LINES[1]), EOS]], np.int32))
+            found = search(inputs=np.array([[*self._vocabulary.encode(LINES[2]), EOS]], np.int32))
             files |= {name: value.tobytes() for name, value in found.items()}
         return re.sub(r"\d{9,}", "VERSION", said), files
 
