@@ -117,16 +117,21 @@ PARSER = Place(Holder.PARSER, "a parser")
 
 # Exports: their own settings, and requests to a SavedModel by t2t-query-server and t2t-server.
 DECODE = "leave it out, or decode with t2t-decoder"
+OF_LINES = {"batch_size", "tokenized", "write_beam_scores"}
 OF_DECODER = OF_CTRANSLATE2 | dict.fromkeys(
-    DETAILS | OF_ATTENTION | {"sampling_method", *SAMPLING, "mbr", "candidates", "split_sentences"}, DECODE
+    DETAILS
+    | OF_ATTENTION
+    | OF_LINES
+    | {"sampling_method", *SAMPLING, "mbr", "candidates", "split_sentences"},
+    DECODE,
 )
 SAVED_MODEL = Place(
     Holder.SAVED_MODEL,
     "a SavedModel",
     "decode with t2t-decoder",
     OF_CTRANSLATE2
+    | dict.fromkeys(OF_LINES | {"sampling_method"}, "leave it out, and give it to t2t-query-server")
     | {
-        "sampling_method": "leave it out, and give it to t2t-query-server",
         "int8": "give --quantize=int8_weights or bfloat16, or --format=ctranslate2",
     },
     holds=variants.SAVED_MODEL,
@@ -151,7 +156,8 @@ CTRANSLATE2_FORMAT = Place(
     Holder.CTRANSLATE2_FORMAT,
     "CTranslate2's format",
     "give --format=saved_model",
-    OF_DECODER | dict.fromkeys(GUARDS, "leave it out, and give it to each call of translate_batch"),
+    OF_DECODER
+    | dict.fromkeys(GUARDS | {"return_beams"}, "leave it out, and give it to each call of translate_batch"),
     holds=variants.CTRANSLATE2,
 )
 
@@ -168,7 +174,7 @@ ARGOS_FORMAT = Place(
     Holder.ARGOS_FORMAT,
     "Argos Translate's format",
     "give --format=ctranslate2",
-    OF_DECODER,
+    OF_DECODER | {"return_beams": DECODE, "early_stopping": DECODE},
     holds=variants.CTRANSLATE2,
 )
 

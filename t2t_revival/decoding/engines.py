@@ -15,12 +15,15 @@ from t2t_revival.utils.keras_config import check_usable
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary import Vocabularies
     from t2t_revival.model import Transformer
+    from t2t_revival.problems.problem import Problem
 
 Model: TypeAlias = "Transformer | ConvertedModel"
 CLASSES = {TENSORFLOW: "tensorflow_engine:TensorFlowEngine", JAX: "jax_engine:JaxEngine"}
 
 
-def check_options(options: DecodeHParams, hparams: HParams, config: EngineConfig) -> None:
+def check_options(
+    options: DecodeHParams, hparams: HParams, config: EngineConfig, problem: Problem | None
+) -> None:
     """Checks, before a model is loaded, that an engine decodes with it and with these options.
 
     Raises:
@@ -29,7 +32,7 @@ def check_options(options: DecodeHParams, hparams: HParams, config: EngineConfig
     if config.name == TENSORFLOW:
         check_usable()
     asked = options.asked({"int8": config.precision == INT8})
-    capabilities.check(asked, config.place, *capabilities.places_of(hparams))
+    capabilities.check(asked, config.place, *capabilities.places_of(hparams, problem))
 
 
 def open_engine(

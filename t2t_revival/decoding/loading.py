@@ -110,14 +110,13 @@ def plan_model(
         options = DecodeHParams.parse(options, folder.run.decode_hparams)
         if warning := options.batch_size_warning:
             warnings.warn(warning, stacklevel=3)
-    hparams = folder.hparams
-    engines.check_options(options, hparams, config)
+    problem = find_problem(folder.run.problem, options)
+    engines.check_options(options, folder.hparams, config, problem)
     translations, choice = None, None
     if options.has_shortlist:
         translations = addon("shortlist").load(folder.path, folder.vocabularies.fingerprint)
-    problem = find_problem(folder.run.problem, options)
     if options.aligns:
-        heads = heads or AlignmentHeads.find(folder.path, hparams)
+        heads = heads or AlignmentHeads.find(folder.path, folder.hparams)
         choice = None if heads else addon("align_heads").plan(folder, problem, data_dir)
     return ModelPlan(
         folder, checkpoint, options, config, problem, translations, heads, choice, on_damaged, on_note

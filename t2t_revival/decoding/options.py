@@ -126,19 +126,19 @@ class DecodeHParams:
     batch_size: int = setting(
         2048,
         "input tokens decoded at once, padding included (in T2T: sentences)",
-        holders.EVERYWHERE - {holders.BERGAMOT, holders.REQUEST},
+        holders.CHOOSING - {holders.REQUEST},
         1,
     )
     return_beams: bool = setting(
         False,
         "return all beam_size outputs instead of the best",
-        holders.EVERYWHERE - {holders.BERGAMOT, holders.TRANSLATIONS},
+        holders.CHOOSING - {holders.TRANSLATIONS} | {holders.SAVED_MODEL, holders.LITERT},
         request=Role.CHOICE,
     )
     write_beam_scores: bool = setting(
         False,
         "write each output's score after it",
-        holders.EVERYWHERE - {holders.BERGAMOT, holders.TRANSLATIONS},
+        holders.CHOOSING - {holders.TRANSLATIONS},
         request=Role.COLUMN,
     )
     constrained: bool = setting(
@@ -149,20 +149,20 @@ class DecodeHParams:
     tokenized: bool = setting(
         False,
         "parsing: inputs are split into words and punctuation, as in treebanks",
-        holders.EVERYWHERE - {holders.BERGAMOT},
+        holders.CHOOSING | {holders.PAGE},
         request=Role.TEXT,
     )
     sampling_method: str = setting(
         ARGMAX,
         "argmax: beam search; random: sampling",
-        holders.OWN_SEARCH | {holders.REQUEST},
+        holders.CHOOSING - {holders.JAX, holders.CTRANSLATE2},
         choices=(ARGMAX, RANDOM),
         request=Role.CHOICE,
     )
     sampling_temp: float = setting(
         1.0,
         "random: divides logits; near 0, the best token is always drawn",
-        holders.OWN_SEARCH | {holders.REQUEST},
+        holders.CHOOSING - {holders.JAX, holders.CTRANSLATE2},
         0.001,  # between these, logits stay finite
         1000.0,
         request=Role.INPUT,
@@ -171,7 +171,7 @@ class DecodeHParams:
     sampling_keep_top_k: int = setting(
         -1,
         "random: draw from the k most probable tokens; -1 draws from all",
-        holders.OWN_SEARCH | {holders.REQUEST},
+        holders.CHOOSING - {holders.JAX, holders.CTRANSLATE2},
         1,
         request=Role.INPUT,
         searches=frozenset({SAMPLING}),
@@ -179,7 +179,7 @@ class DecodeHParams:
     random_seed: int = setting(
         0,
         "random: sampling seed; equal seeds give equal outputs",
-        holders.OWN_SEARCH | {holders.REQUEST},
+        holders.CHOOSING - {holders.JAX, holders.CTRANSLATE2},
         0,
         request=Role.INPUT,
         searches=frozenset({SAMPLING}),
@@ -187,12 +187,12 @@ class DecodeHParams:
     early_stopping: bool = setting(
         False,
         "stop a sentence as soon as no better output is likely, not impossible",
-        holders.EVERYWHERE - {holders.BERGAMOT, holders.REQUEST},
+        holders.OWN_SEARCH | {holders.JAX, holders.SAVED_MODEL, holders.LITERT},
     )
     tag: str = setting(
         "",
         "before each line, as in the training data; see docs/guides/mixing.md",
-        holders.READING | {holders.CTRANSLATE2_FORMAT},
+        holders.READING,
         request=Role.TEXT,
     )
     no_repeat_ngram_size: int = setting(
@@ -226,7 +226,7 @@ class DecodeHParams:
     coverage_penalty: float = setting(
         0.0,
         "beta of Wu et al. (2016): prefers outputs that attend to all of the input",
-        holders.LINES | {holders.TENSORFLOW, holders.CTRANSLATE2, holders.PARSER, holders.PAGE},
+        holders.LINES | {holders.TENSORFLOW, holders.CTRANSLATE2, holders.PARSER},
         0,
         100,
     )
@@ -268,7 +268,6 @@ class DecodeHParams:
                 holders.PARSER,
                 holders.REQUEST,
                 holders.TEXT_LINES,
-                holders.PAGE,
             }
         ),
         choices=(PHARAOH,),
@@ -277,13 +276,13 @@ class DecodeHParams:
     token_scores: bool = setting(
         False,
         "t2t-decoder --output_format=jsonl: log-probabilities of tokens and words",
-        holders.KINDS | {holders.TENSORFLOW, holders.CTRANSLATE2, holders.REQUEST, holders.PAGE},
+        holders.KINDS | {holders.TENSORFLOW, holders.CTRANSLATE2, holders.REQUEST},
         request=Role.COLUMN,
     )
     alternatives: int = setting(
         0,
         "jsonl: number of most probable tokens that are listed for each position",
-        holders.KINDS | {holders.TENSORFLOW, holders.REQUEST, holders.PAGE},
+        holders.KINDS | {holders.TENSORFLOW, holders.REQUEST},
         0,
         MAX_ALTERNATIVES,
         request=Role.COLUMN,

@@ -2,7 +2,6 @@
 
 import dataclasses
 import pkgutil
-from typing import Any
 
 import keras
 import pytest
@@ -18,28 +17,16 @@ from t2t_revival.decoding.combinations import EXCLUDE, NEEDS, OF_CALLS
 from t2t_revival.decoding.engine import EngineConfig
 from t2t_revival.decoding.engines import CLASSES
 from t2t_revival.decoding.holders import Holder
-from t2t_revival.decoding.hypothesis_scores import PENALTIES, TERMS
 from t2t_revival.hparams import hparams
 from t2t_revival.hparams.variants import ALL, POSITIONS, VARIANTS, Variant
-from t2t_revival.serving.call_options import specs_of
 from t2t_revival.serving.module import ServingModule
-from t2t_revival.serving.signatures import INPUTS, option_inputs
 from tests.support.searches import ensemble, jax_engine
+from tests.support.setting_values import values_of
 
 TINY = HParams(num_hidden_layers=1, hidden_size=8, filter_size=8, num_heads=2, pos="timing")
-MEANT = {"tag": "<2de>", "repetition_penalty": 1.5, "max_length_ratio": 2.0}  # neither 1 nor the default
 
 
-def another(name: str, default: Any) -> Any:
-    """A value of a setting that is not its default."""
-    about = settings.SETTINGS[name]
-    if isinstance(default, bool):
-        return not default
-    choices = [value for value in about.choices if value != default]
-    return MEANT.get(name) or (choices[0] if choices else type(default)(max(default, 0) + 1))
-
-
-SETTINGS = {field.name: another(field.name, field.default) for field in dataclasses.fields(DecodeHParams)}
+SETTINGS = {name: values_of(name)[len(values_of(name)) // 2] for name in settings.SETTINGS}
 PLACES = [place for place in vars(capabilities).values() if isinstance(place, Place)]
 HOLDERS = [place for place in PLACES if place.holds]
 METHODS = {  # of engines, by what they are for
@@ -78,19 +65,6 @@ def test_features_are_settings_or_of_calls():
 
 def test_each_place_is_a_holder_of_its_own():
     assert [place.holder for place in PLACES] == list(Holder)
-
-
-def test_what_a_request_may_have_it_uses():
-    """A setting without a role there would be ignored in silence."""
-    for name, about in settings.SETTINGS.items():
-        assert (about.request is not None) == (Holder.REQUEST in about.held_by), name
-    for options in (DecodeHParams(), DecodeHParams(sampling_method="random")):
-        search = settings.SAMPLING if options.samples else settings.BEAM
-        assert {"inputs", *option_inputs(options, 1, 1)} == {spec.name for spec in specs_of(search)}
-    sizes_and_draws = {"beam_size", "extra_length", "sampling_temp", "sampling_keep_top_k", "random_seed"}
-    assert INPUTS.keys() - sizes_and_draws <= {*(term.name for term in TERMS), *PENALTIES}, (
-        "a search has these"
-    )
 
 
 def excluded_in(names: set[str]) -> list[set[str]]:

@@ -1,3 +1,5 @@
+import math
+
 import numpy as np
 import pytest
 
@@ -31,35 +33,12 @@ def test_overrides_stand_above_the_problems_defaults():
         ("beam_sice=4", "did you mean beam_size"),
         ("beam_size=4,beam_size=5", "twice"),
         ("beam_size=four", "type int"),
-        ("beam_size=0", "beam_size=0 must be between 1 and 100"),
-        ("extra_length=-1", "between 0 and 10000"),
-        ("batch_size=0", "at least 1"),
-        ("beam_size=101", "between 1 and 100"),
-        ("extra_length=1000000000000", "between 0 and 10000"),
-        ("alpha=nan", "alpha"),
-        ("alpha=inf", "alpha"),
         ("return_beams=perhaps", "type bool"),
         ("beam_size", "name=value"),
-        ("sampling_method=greedy", "must be argmax or random"),
-        ("sampling_method=random,sampling_temp=0", "between 0.001 and 1000"),
-        ("sampling_method=random,sampling_temp=nan", "between 0.001 and 1000"),
-        ("sampling_method=random,sampling_keep_top_k=0", "must be at least 1, or -1"),
-        ("sampling_method=random,random_seed=-1", "at least 0"),
         ("early_stopping=maybe", "early_stopping"),
-        ("shortlist=by_line", "shortlist=by_line must be off or on"),
         ("constrained=True,extra_length=1", "extra_length=1 must be at least 2"),
-        ("no_repeat_ngram_size=-1", "no_repeat_ngram_size=-1 must be between 0 and 100"),
-        ("repetition_penalty=0", "repetition_penalty=0.0 must be between 0.01 and 100"),
-        ("repetition_penalty=nan", "repetition_penalty=nan must be between"),
         ("min_length_ratio=2,max_length_ratio=1", "=2.0 must be at most max_length_ratio=1.0"),
-        ("coverage_penalty=-1", "coverage_penalty=-1.0 must be between 0 and 100"),
-        ("coverage_penalty=nan", "coverage_penalty=nan must be between 0 and 100"),
-        ("mbr=bert", "mbr=bert must be chrf or bleu"),
         ("mbr=chrf,candidates=3", "candidates=3 must be at least beam_size=4"),
-        ("alignments=giza", "alignments=giza must be pharaoh"),
-        ("alternatives=101", "alternatives=101 must be between 0 and 100"),
-        ("alternatives=-1", "alternatives=-1 must be between 0 and 100"),
-        ("markup=xml", r"markup=xml must be html or html\+numbers or placeholders"),
         ("tag=<2 de>", "tag='<2 de>' must not have spaces"),
     ],
 )
@@ -68,6 +47,20 @@ def test_wrong_ones_are_refused_in_one_line(text, message):
         DecodeHParams.parse(text)
     assert str(caught.value).startswith("decode_hparams: ")
     assert "\n" not in str(caught.value)
+
+
+def wrong_values():
+    for name, about in SETTINGS.items():
+        kind, ends = type(getattr(DecodeHParams, name)), (about.least, about.most)
+        beyond = [end + step for end, step in zip(ends, (-1, 1), strict=True) if end is not None]
+        for value in [*beyond, *[math.nan] * (kind is float), *["no choice"] * bool(about.choices)]:
+            yield name, kind(value)
+
+
+@pytest.mark.parametrize(("name", "value"), wrong_values())
+def test_values_out_of_bounds_or_choices(name, value):
+    with pytest.raises(T2TError, match=rf"^decode_hparams: {name}={value} must be [^\n]+$"):
+        DecodeHParams(**{name: value})
 
 
 @pytest.mark.parametrize(

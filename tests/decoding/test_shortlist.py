@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from t2t_revival import DecodeHParams, T2TError, Translator
+from t2t_revival import T2TError
 from t2t_revival.addons.shortlist import FILE_NAME, Translations, coverage
 from t2t_revival.data.examples import Pairs, Side
-from tests.support.tiny_models import PAD, tiny
+from tests.support.tiny_models import PAD
 
 VOCAB = 11
 
@@ -20,11 +20,6 @@ def few(seed=0):
 
 def translations(best, frequent=()):
     return Translations(np.array(best, np.int32), np.array(frequent, np.int32), "sha256")
-
-
-def test_keras_has_none(vocabulary):
-    with pytest.raises(T2TError, match=r"^TensorFlow does not support shortlist=on: .*use --engine="):
-        Translator(tiny(VOCAB), vocabulary, DecodeHParams(shortlist="on"))
 
 
 def test_coverage_is_the_mean_size_and_the_share_of_targets():

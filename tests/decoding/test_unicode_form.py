@@ -11,13 +11,11 @@ from t2t_revival import (
     DecodeHParams,
     HParams,
     LineConstraints,
-    T2TError,
     Terminology,
     Transformer,
     Translator,
 )
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
-from t2t_revival.decoding import capabilities
 from t2t_revival.serving.export import export
 from t2t_revival.serving.folder_model import FolderModel
 from t2t_revival.serving.served_translator import ServedTranslator
@@ -87,26 +85,6 @@ def test_the_other_way_round(model, vocabulary, plain):
     decomposing = translator(model, vocabulary, unicode_form="nfd")
     with pytest.warns(UserWarning, match="NFC"):
         assert decomposing.translate(LINES) == plain.translate(DECOMPOSED)
-
-
-def test_another_form_is_an_error():
-    with pytest.raises(T2TError, match="unicode_form=nfkc must be nfc or nfd"):
-        DecodeHParams.parse("unicode_form=nfkc")
-
-
-@pytest.mark.parametrize(
-    "place",
-    [
-        capabilities.LITERT,
-        capabilities.CTRANSLATE2_FORMAT,
-        capabilities.TRANSFORMERS_FORMAT,
-        capabilities.ARGOS_FORMAT,
-        capabilities.BERGAMOT_FORMAT,
-    ],
-)
-def test_formats_that_read_no_text_refuse_it(place):
-    with pytest.raises(T2TError, match="does not support unicode_form=nfc"):
-        capabilities.check(DecodeHParams(unicode_form="nfc").asked(), place)
 
 
 @pytest.mark.slow

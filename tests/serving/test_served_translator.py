@@ -40,11 +40,6 @@ def test_a_single_string_is_a_line():
     assert TRANSLATOR.nbest(line for line in ["a cat"]) == [[output]]
 
 
-def test_a_setting_that_requests_do_not_have_is_refused():
-    with pytest.raises(T2TError, match="does not support no_repeat_ngram_size=3: give it to t2t-exporter"):
-        ServedTranslator(Echo(), DecodeHParams(no_repeat_ngram_size=3))
-
-
 def test_a_parser_neither_describes_itself_nor_splits_sentences():
     class Cutting(Echo):
         def predict(self, signature, inputs):
