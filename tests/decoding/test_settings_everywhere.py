@@ -139,10 +139,12 @@ class Doors:
         return posted(self._converted(), given)
 
     def attention_page(self, given, as_json):
-        page = self._folder / "page.html"
-        flags = [f"--output_dir={self._folder}", f"--html={page}", f"--input={LINES[2]}"]
-        run(attention, *flags, f"--decode_hparams={given}")
-        return page.read_bytes()
+        page, pages = self._folder / "page.html", []
+        for line in (*LINES, "the dog sees the house . a cat"):
+            flags = [f"--output_dir={self._folder}", f"--html={page}", f"--input={line}"]
+            run(attention, *flags, f"--decode_hparams={given}")
+            pages.append(page.read_bytes())
+        return pages
 
     def _export(self, given, as_json, kind):
         folder = self._folder / "export"
