@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import shutil
-import signal
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from tests.support.commands import run
-from tests.support.killed_midway import killed_with_lines
-from tests.support.processes import Process
 from tests.support.small_blocks import run_in_small_blocks
 
 pytestmark = pytest.mark.slow
@@ -40,24 +37,6 @@ def noised(place: Path) -> Path:
 def content(folder: Path) -> dict[str, bytes]:
     """All files by name, hidden ones too."""
     return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
-
-
-@pytest.mark.nightly
-def test_workers_that_are_killed_end_with_the_same_bytes(place: Path, noised: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "shared"
-
-    def own(worker: int) -> list[str]:
-        return flags(place, folder, "--method=noised", "--decode_shards=2", f"--worker_id={worker}")
-
-    killed = Process(tmp_path / "killed", killed_with_lines, [run_in_small_blocks, *own(1)])
-    assert killed.wait() == -signal.SIGKILL, killed.said
-    assert not (folder / "train.en").exists()
-    first = Process(tmp_path / "first", run_in_small_blocks, own(0))
-    again = Process(tmp_path / "again", run_in_small_blocks, own(1))
-    said = first.end() + again.end()
-    assert "resuming" in said
-    assert "pairs     40 of 40 lines" in said, "by the worker that ends last"
-    assert content(folder) == content(noised)
 
 
 def test_outputs_are_the_decoders(place: Path, noised: Path, tmp_path: Path) -> None:
