@@ -68,9 +68,7 @@ def test_both_vocabularies_are_copied_and_loaded(tmp_path: Path, two: tuple[Run,
     assert [each.fingerprint for each in folder.vocabularies] == run.fingerprints
     assert folder.vocabulary_files == [folder.path / path.name for path in paths]
     (tmp_path / "out" / run.target_vocabulary).write_bytes(paths[0].read_bytes())
-    with pytest.raises(
-        T2TError, match=r"\.zh\.270\.spm: not the vocabulary that this model was trained with"
-    ):
+    with pytest.raises(T2TError, match=r"\.zh\.270\.spm: not the vocabulary that"):
         assert ModelFolder(tmp_path / "out").vocabularies
 
 

@@ -103,14 +103,8 @@ def fault_of(data_source):
         ("a list", "the file: not a mapping of corpora, temperature"),
         ("corpora: []", "it lists no corpora"),
         ("corpora: [{name: a}]", "corpus 1: source is missing"),
-        (
-            "corpora: [{source: x}, {source: y, wieght: 3}]",
-            "corpus 2: unknown key 'wieght'; known are name, ",
-        ),
-        (
-            "corpora: [{source: x, weight: heavy}]",
-            "corpus 1: weight is 'heavy', not a number such as 2 or 0.5",
-        ),
+        ("corpora: [{source: x}, {source: y, wieght: 3}]", "corpus 2: unknown key 'wieght'"),
+        ("corpora: [{source: x, weight: heavy}]", "corpus 1: weight is 'heavy', not a number"),
         ("corpora: [{source: x, limit: -3}]", "corpus 1: limit is -3, not a number of pairs"),
         ("corpora: [{source: x, limit: true}]", "corpus 1: limit is True, not a whole number"),
         ("corpora: [{source: x, limit: false}]", "corpus 1: limit is False, not a whole number"),
@@ -120,14 +114,8 @@ def fault_of(data_source):
         ("corpora:\n- {source: x, weight: 1, weight: 2}", "line 2: 'weight' is given twice"),
         ("corpora: [{source: x}]\ncorpora: [{source: y}]", "line 2: 'corpora' is given twice"),
         ("corpora: [{source: x, tag: <a> b}]", "corpus 1: tag '<a> b' is not a text without spaces"),
-        (
-            "corpora: [{source: x, tag: <a>, both_directions: true}]",
-            "corpus 1: tag is '<a>', but its directions",
-        ),
-        (
-            "corpora: [{source: x, tag: [a, b]}]",
-            "corpus 1: tag is ['a', 'b'], but its directions need one tag",
-        ),
+        ("corpora: [{source: x, tag: <a>, both_directions: true}]", "corpus 1: tag is '<a>', but"),
+        ("corpora: [{source: x, tag: [a, b]}]", "corpus 1: tag is ['a', 'b'], but its directions"),
         ("corpora: [{source: x, languages: ende}]", "corpus 1: languages is 'ende', not SOURCE-TARGET"),
         ("corpora: [{name: a b, source: x}]", "corpus 'a b': a name consists of letters"),
         ("{temperature: 0, corpora: [{source: x}]}", "temperature 0 is not a number of 1 or more"),

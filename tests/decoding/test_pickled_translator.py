@@ -82,9 +82,7 @@ def test_an_ensemble():
 
 @pytest.mark.parametrize("duplicate", [copy.deepcopy, pickled])
 def test_a_translator_that_was_not_loaded(vocabulary, duplicate):
-    with pytest.raises(
-        T2TError, match="not loaded from a folder cannot be pickled: make it where it is used"
-    ):
+    with pytest.raises(T2TError, match="not loaded from a folder cannot be pickled"):
         duplicate(make_translator(vocabulary))
 
 
@@ -118,14 +116,6 @@ def test_without_eager_execution(translator, call):
     with pytest.raises(T2TError, match=NOT_EAGER):
         tf.data.Dataset.range(1).map(lambda _: call(translator))
     assert translator.translate(LINES) == expected
-
-
-@pytest.mark.slow
-def test_tf_data_calls_a_translator_by_py_function(translator):
-    texts = tf.data.Dataset.from_tensors(LINES[0]).map(
-        lambda line: tf.py_function(lambda one: translator.translate(one.numpy().decode()), [line], tf.string)
-    )
-    assert [text.numpy().decode() for text in texts] == [translator.translate(LINES[0])]
 
 
 def test_a_training_without_eager_execution(tmp_path):

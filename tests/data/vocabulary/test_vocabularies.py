@@ -5,12 +5,9 @@ from pathlib import Path
 
 import pytest
 import tensorflow as tf
-from hypothesis import given
-from hypothesis import strategies as st
 
 from t2t_revival import T2TError
 from t2t_revival.data.vocabulary import copy_name, open_vocabulary
-from t2t_revival.data.vocabulary.sentencepiece import UNK, Vocabulary
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 from t2t_revival.data.vocabulary.text_encoder import TextEncoder
 
@@ -41,14 +38,6 @@ def test_decoding_stops_at_eos_and_skips_pad_also_in_a_graph(either: TextEncoder
     found = in_graph(tf.constant(texts), tf.ragged.constant(rows, dtype=tf.int32))
     assert [[text.decode() for text in side.numpy()] for side in found] == [texts, expected]
     assert copy.graph.encode(tf.constant(["dog"])).to_list() == [dog]
-
-
-@given(text=st.text(st.characters(exclude_categories=["Cs"]), max_size=30))
-def test_no_text_is_unknown_so_that_no_model_learns_to_write_unk(
-    vocabulary_file, subwords_file, text
-) -> None:
-    assert UNK not in Vocabulary(vocabulary_file).encode(text)
-    assert SubwordVocabulary(subwords_file).unknown == 0, "T2T's vocabularies spell every character"
 
 
 @pytest.mark.parametrize("kind", ["spm", "subwords"])
