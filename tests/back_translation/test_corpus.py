@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import gzip
+import os
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -143,6 +144,23 @@ def test_an_existing_corpus_is_not_replaced(make_corpus: MakeCorpus, translator:
     with pytest.raises(T2TError, match=r"train.de.gz exists, and is not of this command: give another"):
         corpus.decode(translator(), Shard())
     assert not (corpus.folder / "origin.json").exists()
+
+
+def test_a_full_disk_is_one_error_and_loses_nothing(
+    make_corpus: MakeCorpus, translator: MakeTranslator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    corpus = make_corpus()
+    corpus.decode(translator(), Shard())
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(T2TError, match=r"cannot write to .*back: No space left on device"):
+            corpus.make_corpus()
+    assert not list(corpus.folder.glob("*train*"))
+    assert corpus.make_corpus()
 
 
 def test_a_block_that_lost_lines_is_named(make_corpus: MakeCorpus, translator: MakeTranslator) -> None:

@@ -1,5 +1,6 @@
 """Word alignments of sources: of the sample corpus, and of files beside the text."""
 
+import gzip
 import pickle
 
 import pytest
@@ -38,6 +39,16 @@ def test_without_files_there_are_none(corpus):
     found = opened(corpus)
     assert found.alignments("train", 0, 30) is found.alignments("test", 0, 1) is None
     assert found.alignments("dev", 0, 5) is not None
+
+
+def test_packed_files_are_unpacked_and_cleaned_away(corpus, tmp_path):
+    with gzip.open(corpus / "train.align.gz", "wt") as file:
+        file.write(f"{LINE}\n" * 30)
+    found = opened(corpus, tmp_dir=tmp_path / "tmp")
+    assert list(found.alignments("train", 0, 2)) == [LINE] * 2
+    assert len(list((tmp_path / "tmp").iterdir())) == 1
+    found.close()
+    assert not any((tmp_path / "tmp").iterdir())
 
 
 @pytest.mark.parametrize(

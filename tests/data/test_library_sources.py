@@ -1,6 +1,7 @@
 """Sets of TensorFlow Datasets and of the Hugging Face Hub that the libraries themselves wrote to disk."""
 
 import pickle
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -289,6 +290,12 @@ def test_a_huggingface_set_of_tfds_waits_for_no_silent_hub(datasets, monkeypatch
     monkeypatch.setattr(tfds, "builder", builder)
     with pytest.raises(T2TError, match=rf"tfds:huggingface:a/b: not on .* nothing answers at {HUB}: "):
         opened("tfds:huggingface:a/b").splits()
+
+
+def test_without_the_library_its_package_is_named(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "datasets", None)
+    with pytest.raises(T2TError, match=r'hf:.* needs datasets .*: pip install "t2t_revival\[hf\]"'):
+        opened(f"hf:{tmp_path}").splits()
 
 
 def test_a_tfds_set_knows_its_version_and_data_made_of_another_is_an_error(tfds_set, tmp_path, monkeypatch):

@@ -1,5 +1,6 @@
 """Output files: finished lines survive any end of a process."""
 
+import errno
 import os
 import resource
 import signal
@@ -115,6 +116,17 @@ def test_an_error_keeps_what_is_done_and_leaves_nothing_where_nothing_is(path):
     with pytest.raises(T2TError, match=r"^damaged$"), part_file(path, pytest.fail):
         raise T2TError("damaged")
     assert names(path) == ["out.part", "out.part.json"], "an error before the start loses nothing"
+
+
+def test_a_full_disk_is_one_line_and_loses_nothing(path, monkeypatch):
+    def fsync(_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fsync)
+        with pytest.raises(T2TError, match=f"cannot write {path}: No space left on device; 4 of 4 lines"):
+            write(path)
+    assert write(path, []) == ALL
 
 
 def test_a_disk_that_is_full_in_the_middle(path):

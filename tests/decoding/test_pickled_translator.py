@@ -118,6 +118,14 @@ def test_without_eager_execution(translator, call):
     assert translator.translate(LINES) == expected
 
 
+@pytest.mark.slow
+def test_tf_data_calls_a_translator_by_py_function(translator):
+    texts = tf.data.Dataset.from_tensors(LINES[0]).map(
+        lambda line: tf.py_function(lambda one: translator.translate(one.numpy().decode()), [line], tf.string)
+    )
+    assert [text.numpy().decode() for text in texts] == [translator.translate(LINES[0])]
+
+
 def test_a_training_without_eager_execution(tmp_path):
     with tf.Graph().as_default(), pytest.raises(T2TError, match=NOT_EAGER):
         make_engine(RunConfig(tmp_path))

@@ -65,6 +65,14 @@ def test_interrupted_anywhere_they_end_with_the_same_bytes(
     assert sorted(first.decoded + second.decoded) == sorted(expected), "no line is decoded twice"
 
 
+def test_an_interruption_between_blocks_says_how_many_are_kept(
+    tmp_path: Path, teacher: TrainedModel, translator: MakeTranslator
+) -> None:
+    corpus = decoded_blocks.back_translation(tmp_path / "back", teacher)
+    with pytest.raises(KeyboardInterrupt, match="interrupted; 2 of 4 blocks are complete and kept; the same"):
+        corpus.decode(translator(stop_after=3), Shard())
+
+
 @pytest.mark.parametrize("count", [2, 9])
 def test_workers_write_the_files_of_a_single_one(
     make: MakeBlocks, translator: MakeTranslator, count: int

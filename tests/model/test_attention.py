@@ -47,6 +47,14 @@ def test_scores_are_returned_before_dropout() -> None:
     np.testing.assert_array_equal(*map(ops.convert_to_numpy, (output, layer(x))))
 
 
+def test_a_mask_adds_to_causality() -> None:
+    layer, _ = built(causal=True)
+    mask = np.array([[True, False, True, True], [True, True, True, False]])
+    _, scores = layer(normal(2, 4, 8), mask=mask, return_attention_scores=True)
+    expected = np.tril(np.ones((4, 4), bool)) & mask[:, None]
+    np.testing.assert_array_equal(ops.convert_to_numpy(scores)[:, 0] > 0, expected)
+
+
 def test_attention_dropout_acts_on_the_weights_in_training_only() -> None:
     keras.utils.set_random_seed(1)
     query, key = np.zeros((1, 1, 200, 4), "float32"), np.zeros((1, 1, 50, 4), "float32")

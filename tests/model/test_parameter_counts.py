@@ -55,7 +55,3 @@ def test_counts_are_those_of_tensor2tensor() -> None:
     for name, known in T2T["params"].items():
         h = registry.hparams(name)
         assert count(h) == known - OTHER_TARGET_SPACES * h.hidden_size, name
-
-
-def test_every_set_of_tensor2tensor_has_its_count() -> None:
-    assert {name for name in registry.list_hparams() if name.startswith("transformer_")} == set(T2T["params"])

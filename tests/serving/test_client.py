@@ -166,15 +166,6 @@ def test_a_slow_answer(server):
     assert texts(asking(server.model()).nbest(["a"])) == [["A"]]
 
 
-def test_a_server_that_dies_in_mid_call(server):
-    cable = Cable(server.port)
-    server.model_server.predict, calls = failing(1, cable.cut)
-    model = server.at(cable.port)
-    with pytest.raises(T2TError, match=r"not available: .*; is TensorFlow Serving running there"):
-        asking(model).nbest(["a"])
-    assert len(calls) == 1
-
-
 def test_a_server_that_dies_in_mid_call_and_comes_back(server):
     cable = Cable(server.port)
 

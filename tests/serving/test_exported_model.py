@@ -18,6 +18,7 @@ from t2t_revival.serving import client
 from t2t_revival.serving.folder_model import FolderModel
 from t2t_revival.serving.signatures import DEFAULT, NO_OUTPUT, WITH_OPTIONS
 from tests.support.exported import asking
+from tests.support.forked import in_child
 from tests.support.model_server import ModelServer, Servable, Side, texts
 
 LINES = ["the dog sees 3 houses .", "", "cat", "Häuser 🦓"]
@@ -145,6 +146,12 @@ def test_the_python_of_the_guide(translator, exported_version, capsys):
     best = [[text.decode() for text in row] for row in found["best"]["outputs"].numpy()]
     assert best == texts(translator.nbest(["The old dog sleeps.", "A cat."]))
     assert capsys.readouterr().out.startswith(best[0][0])
+
+
+@pytest.mark.slow
+def test_a_forked_process_has_an_error_and_does_not_hang(served):
+    said = in_child(lambda: served.predict(DEFAULT, {"inputs": ["the dog"]}))
+    assert said.startswith("error: the model was loaded before this process was forked, and would hang")
 
 
 @pytest.mark.slow

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from t2t_revival import Translator
 from t2t_revival.model_folder import Run
 from tests.support.commands import run
 
@@ -84,6 +85,23 @@ def test_engines_and_their_printed_steps_have_the_same_outputs(
     line = source.read_text(encoding="utf-8").splitlines()[0]
     exec(steps.replace('"..."', repr(line)), {"ctranslate2": ctranslate2, "sentencepiece": sentencepiece})
     assert capsys.readouterr().out.splitlines()[-1] == plain[0]
+
+
+def test_a_warm_start_takes_both(model: Path, place: Path) -> None:
+    run(
+        "t2t-trainer",
+        "--problem=translate_ende",
+        "--hparams_set=tiny",
+        f"--warm_start_from={model}",
+        f"--data_source={place / 'corpus'}",
+        f"--data_dir={place / 'again'}",
+        f"--output_dir={place / 'started'}",
+        "--hparams=num_hidden_layers=1,learning_rate_constant=1e-20",
+        "--train_steps=1",
+    )
+    assert Run.load(place / "started").fingerprints == Run.load(model).fingerprints
+    line = (place / "corpus" / "dev.en").read_text(encoding="utf-8").splitlines()[0]
+    assert Translator.load(place / "started").translate(line) == Translator.load(model).translate(line)
 
 
 @pytest.mark.nightly

@@ -1,6 +1,5 @@
 """Processes that are forked from one that computes: an error in the place of a process that hangs."""
 
-import os
 import subprocess
 import sys
 import textwrap
@@ -33,14 +32,6 @@ def test_a_child_of_a_process_that_has_computed_cannot() -> None:
 @pytest.mark.usefixtures("unused")
 def test_a_child_of_a_process_that_has_not_computed_can() -> None:
     assert in_child(processes.start_computing) == "None"
-
-
-def test_a_model_is_of_the_process_that_has_loaded_it() -> None:
-    owner = os.getpid()
-    processes.check_not_forked(owner)
-    assert "the model was loaded before this process was forked" in in_child(
-        lambda: processes.check_not_forked(owner)
-    )
 
 
 @pytest.mark.slow

@@ -73,6 +73,11 @@ def test_odd_lines_are_lossless(vocabulary):
     check_lossless_in_python_and_graph(vocabulary, ODD_LINES)
 
 
+def test_training_on_odd_lines_keeps_them_lossless(tmp_path):
+    vocabulary = Vocabulary.train(TEXT + ODD_LINES * 3, tmp_path / "v.spm", 350)
+    check_lossless_in_python_and_graph(vocabulary, ODD_LINES)
+
+
 def test_ids_are_t2ts(vocabulary):
     assert vocabulary.size == 340
     processor = sentencepiece.SentencePieceProcessor(model_proto=vocabulary.content)

@@ -62,4 +62,6 @@ def test_the_copy_of_t2ts_file_of_a_language_ends_as_all_of_its_files(name: str,
 def test_t2ts_file_of_a_language_is_opened_as_t2ts(tmp_path: Path, subwords_file: Path) -> None:
     path = tmp_path / "vocab.translate_enzh_wmt8k.8192.subwords.zh"
     path.write_bytes(subwords_file.read_bytes())
-    assert isinstance(open_vocabulary(path), SubwordVocabulary)
+    vocabulary = open_vocabulary(path)
+    assert isinstance(vocabulary, SubwordVocabulary)
+    assert vocabulary.unknown == 0, "it spells every character"
