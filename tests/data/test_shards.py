@@ -42,8 +42,7 @@ def test_what_tensorflow_writes_is_read(tmp_path_factory, rows):
 
 
 @pytest.mark.parametrize(
-    ("kind", "features"),
-    [("subwords", set()), ("weighted", {"weight"}), ("aligned", {"alignment"})],
+    ("kind", "features"), [("subwords", set()), ("weighted", {"weight"}), ("aligned", {"alignment"})]
 )
 def test_tensorflow_reads_what_is_generated(sources, tmp_path, kind, features):
     problem = open_problem(KINDS[kind], sources)

@@ -6,13 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from t2t_revival import (
-    DecodeHParams,
-    LineConstraints,
-    T2TError,
-    Translation,
-    Translator,
-)
+from t2t_revival import DecodeHParams, LineConstraints, T2TError, Translation, Translator
 from t2t_revival.addons.lexical.constraints import count, merged
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary

@@ -4,14 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from t2t_revival import (
-    DecodeHParams,
-    LineConstraints,
-    T2TError,
-    Transformer,
-    Translation,
-    Translator,
-)
+from t2t_revival import DecodeHParams, LineConstraints, T2TError, Transformer, Translation, Translator
 from t2t_revival.data.vocabulary.text_encoder import EOS
 from t2t_revival.decoding.engine import EngineConfig
 from t2t_revival.decoding.preprocessor import Truncation

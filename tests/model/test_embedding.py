@@ -3,7 +3,9 @@
 import numpy as np
 from keras import ops
 
-from t2t_revival.model.embedding import sinusoids
+from t2t_revival.model.embedding import PositionalEncoding, sinusoids
+
+RNG = np.random.default_rng(5)
 
 
 def test_sinusoids_of_a_few_positions_by_hand() -> None:
@@ -20,3 +22,13 @@ def test_timing_signal_is_that_of_tensor2tensor(reference_dir) -> None:
     np.testing.assert_allclose(got, known["timing"], atol=2e-5)
     later = ops.convert_to_numpy(sinusoids(np.array([3.0, 4.0], "float32"), 512, as_t2t=True))
     np.testing.assert_allclose(later, known["start3"], atol=2e-6)
+
+
+def test_learned_positions() -> None:
+    layer = PositionalEncoding(8, "emb", max_length=6)
+    layer.build()
+    table = np.array(layer.embeddings)
+    assert table.shape == (6, 8)
+    x = RNG.standard_normal((1, 8, 8)).astype("float32")
+    expected = x + table[[0, 1, 2, 3, 4, 5, 5, 5]]
+    np.testing.assert_allclose(ops.convert_to_numpy(layer(x)), expected, atol=1e-6)

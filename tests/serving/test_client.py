@@ -75,11 +75,7 @@ def test_options_are_given_for_each_line(server):
 def test_padding_is_dropped(server):
     def predict(*_):
         outputs = np.array([[b"a", b""]], object)
-        return {
-            "outputs": outputs,
-            "scores": np.float32([[-1, NO_OUTPUT]]),
-            "truncated": np.zeros(1, bool),
-        }
+        return {"outputs": outputs, "scores": np.float32([[-1, NO_OUTPUT]]), "truncated": np.zeros(1, bool)}
 
     server.model_server.predict = predict
     found = asking(server.model()).nbest(["x", ""])

@@ -136,10 +136,7 @@ def outcomes(copies: list[Path], folder: Path, tensorflow: tuple[Path, list[floa
 
 @pytest.fixture(scope="module")
 def more_outcomes(
-    copies: list[Path],
-    folder: Path,
-    tensorflow: tuple[Path, list[float]],
-    outcomes: dict[str, Outcome],
+    copies: list[Path], folder: Path, tensorflow: tuple[Path, list[float]], outcomes: dict[str, Outcome]
 ) -> dict[str, Outcome]:
     """These trainings, and those that a pull request need not run."""
     jobs, begun = Jobs(folder / "more jobs", copies), tensorflow[0]
