@@ -6,7 +6,6 @@ import dataclasses
 import gzip
 import os
 from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,29 +24,12 @@ MakeCorpus = Callable[..., BackTranslation]
 MakeTranslator = Callable[..., FakeTranslator]
 
 
-@pytest.fixture(scope="module")
-def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Data whose vocabulary the model has."""
-    return decoded_blocks.make_data(tmp_path_factory.mktemp("back_translation"))
-
-
 @pytest.fixture
-def model(tmp_path: Path) -> TrainedModel:
-    return decoded_blocks.model_without_weights(tmp_path / "model")
-
-
-@pytest.fixture
-def translator(data_dir: Path, model: TrainedModel) -> MakeTranslator:
-    """Makes a translator to capitals: (stop_after, translate)."""
-    return partial(FakeTranslator, data_dir, model.checkpoint)
-
-
-@pytest.fixture
-def make_corpus(tmp_path: Path, model: TrainedModel) -> MakeCorpus:
+def make_corpus(tmp_path: Path, teacher: TrainedModel) -> MakeCorpus:
     """Makes the corpus of that model: (its name, other arguments)."""
 
     def make(name: str = "back", **fields: Any) -> BackTranslation:
-        return decoded_blocks.back_translation(tmp_path / name, model, **fields)
+        return decoded_blocks.back_translation(tmp_path / name, teacher, **fields)
 
     return make
 

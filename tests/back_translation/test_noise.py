@@ -68,7 +68,6 @@ def test_settings_are_parsed_and_shown() -> None:
     [
         ("drop=1", r"drop=1.0 must be at least 0 and below 1"),
         ("blank=-0.1", r"blank=-0.1 must be at least 0 and below 1"),
-        ("blank=nan", r"blank=nan must be at least 0 and below 1"),
         ("swap=-1", r"swap=-1 must be at least 0"),
         ("seed=-1", r"seed=-1 must be at least 0"),
         ("drop=0,blank=0,swap=0", "drop, blank and swap are 0, which is no noise"),

@@ -142,17 +142,11 @@ def test_a_saved_set_is_read_whatever_its_direction(saved):
     assert forward.name == f"hf:{saved}"
     assert forward.splits() == ("train", "dev", "test")
     assert [forward.count(split) for split in forward.splits()] == list(LINES.values())
-    assert all_pairs(forward) == clean(rows("train"))
+    for start, stop in ((0, 2500), (0, 0), (0, 1), (999, 1001), (1249, 1251), (300, 2400), (2499, 2500)):
+        assert list(forward.pairs("train", start, stop)) == clean(rows("train")[start:stop])
     assert all_pairs(source(f"hf:{saved}", "de", "en"), "dev") == [
         (target, source) for source, target in clean(rows("validation"))
     ]
-
-
-@pytest.mark.parametrize(
-    ("start", "stop"), [(0, 0), (0, 1), (999, 1001), (1249, 1251), (300, 2400), (2499, 2500)]
-)
-def test_any_range_is_that_of_the_whole(saved, start, stop):
-    assert list(opened(f"hf:{saved}").pairs("train", start, stop)) == clean(rows("train")[start:stop])
 
 
 def test_a_worker_maps_the_files_that_were_found(saved, datasets, monkeypatch):
