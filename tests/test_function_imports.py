@@ -3,31 +3,12 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterator
 from functools import cache
 from itertools import dropwhile, takewhile
 
-from tests.support.source_tree import MODULES, Function, Import, import_statements, imported, parsed
-
-HEAVY = {  # slow to import, or optional
-    *("tensorflow", "tensorflow_datasets", "tensorflow_serving", "tensorflow_text", "keras", "keras_nlp"),
-    *(
-        "apache_beam",
-        "ctranslate2",
-        "datasets",
-        "fastapi",
-        "grpc",
-        "requests",
-        "safetensors",
-        "huggingface_hub",
-        "jax",
-        "sentencex",
-        "eflomal",
-        "torch",
-        "uvicorn",
-    ),
-    *("matplotlib", "nltk", "numpy", "sacrebleu", "sacremoses", "tensorboard", "yaml"),
-}
+from tests.support.source_tree import MODULES, NAME, Function, Import, import_statements, imported, parsed
 
 
 @cache
@@ -43,13 +24,13 @@ def imported_by(module: str) -> set[str]:
 
 @cache
 def is_heavy(module: str) -> bool:
-    """Whether the import of a module imports one of the heavy packages."""
+    """Whether the import of a module imports a package of others, which may be slow or not installed."""
     seen: set[str] = set()
     to_visit = {module}
     while to_visit:
         seen |= to_visit
         to_visit = {name for visited in to_visit for name in imported_by(visited)} - seen
-    return bool(HEAVY & seen)
+    return any(name.partition(".")[0] not in {NAME, *sys.stdlib_module_names} for name in seen)
 
 
 def own_imports(node: ast.AST) -> Iterator[Import]:

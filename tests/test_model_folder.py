@@ -16,7 +16,7 @@ from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.data.config import Metadata
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
-from t2t_revival.model_folder import LOCK_FILE, RUN_FILE, ModelFolder, Run
+from t2t_revival.model_folder import LOCK_FILE, ModelFolder, Run
 
 HOLD = """
 import sys
@@ -68,9 +68,7 @@ def test_both_vocabularies_are_copied_and_loaded(tmp_path: Path, two: tuple[Run,
     assert [each.fingerprint for each in folder.vocabularies] == run.fingerprints
     assert folder.vocabulary_files == [folder.path / path.name for path in paths]
     (tmp_path / "out" / run.target_vocabulary).write_bytes(paths[0].read_bytes())
-    with pytest.raises(
-        T2TError, match=r"\.zh\.270\.spm: not the vocabulary that this model was trained with"
-    ):
+    with pytest.raises(T2TError, match=r"\.zh\.270\.spm: not the vocabulary that"):
         assert ModelFolder(tmp_path / "out").vocabularies
 
 
@@ -149,13 +147,6 @@ def test_another_problem_or_set_is_refused_before_anything_is_done(
     for other in ({"problem": "translate_enfr"}, {"hparams_set": "big"}):
         with pytest.raises(T2TError, match="give another --output_dir"):
             prepare(tmp_path, dataclasses.replace(run, **other), hparams)
-
-
-@pytest.mark.parametrize("content", ["", "[]", "{}", '{"problem": "x", "nonsense": 1}', "\x00"])
-def test_a_damaged_file_is_named(tmp_path: Path, content: str) -> None:
-    (tmp_path / RUN_FILE).write_text(content)
-    with pytest.raises(T2TError, match=RUN_FILE):
-        Run.load(tmp_path)
 
 
 @pytest.fixture

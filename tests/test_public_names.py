@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import t2t_revival
-from tests.support.source_tree import ROOT, import_statements, parsed
+from tests.support.source_tree import ROOT
 
 WITH_KERAS = {"Experiment", "TokenCrossEntropy", "Transformer", "make_optimizer"}
 
@@ -78,17 +78,5 @@ def test_pages_and_examples_import_nothing_else() -> None:
             r"^ *(?:from|import) (t2t_revival[\w.]*)", path.read_text(encoding="utf-8"), re.M
         )
         if module not in ("t2t_revival", "t2t_revival.model")
-    ]
-    assert not faults, "\n".join(faults)
-
-
-def test_tests_take_them_from_the_package() -> None:
-    faults = [
-        f"{path.relative_to(ROOT)}, line {statement.lineno}: {statement.module}"
-        for folder in ("tests", "tools", "benchmarks")
-        for path in sorted((ROOT / folder).rglob("*.py"))
-        for statement in import_statements(parsed(path), for_types=True)
-        if isinstance(statement, ast.ImportFrom) and (statement.module or "").startswith("t2t_revival.")
-        if {alias.name for alias in statement.names} & set(t2t_revival.__all__)
     ]
     assert not faults, "\n".join(faults)

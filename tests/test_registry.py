@@ -114,16 +114,12 @@ def test_a_name_twice_in_a_users_package(tmp_path: Path) -> None:
     folder = package(tmp_path / "usr_twice", "from . import one, two")
     (tmp_path / "usr_twice" / "one.py").write_text(MINE)
     (tmp_path / "usr_twice" / "two.py").write_text(MINE.replace("usr_set", "another"))
-    with pytest.raises(
-        T2TError, match=r"problem 'usr_problem' .* twice, in usr_twice\.one and usr_twice\.two:"
-    ):
+    with pytest.raises(T2TError, match=r"problem 'usr_problem' .* twice, in usr_twice\.one"):
         registry.import_usr_dir(folder)
 
 
 def test_a_name_of_a_package_that_is_not_imported() -> None:
-    with pytest.raises(
-        T2TError, match=r"unknown problem 'usr_problem'.* \(one of your own needs --t2t_usr_dir\)"
-    ):
+    with pytest.raises(T2TError, match=r"unknown problem 'usr_problem'.* \(one of your own"):
         registry.problem("usr_problem")
 
 
@@ -131,9 +127,7 @@ def test_a_package_that_registers_nothing(tmp_path: Path) -> None:
     folder = package(tmp_path / "usr_idle", "")
     (tmp_path / "usr_idle" / "inner.py").write_text(MINE)
     registry.import_usr_dir(folder)
-    with pytest.raises(
-        T2TError, match=rf"\({folder} registers nothing: its __init__\.py must import the modules"
-    ):
+    with pytest.raises(T2TError, match=rf"\({folder} registers nothing: its __init__\.py"):
         registry.problem("usr_problem")
 
 

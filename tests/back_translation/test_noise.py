@@ -40,14 +40,6 @@ def test_one_word_stays_at_least(words: list[str], number: int) -> None:
     assert bool(noised) == bool(words)
 
 
-@given(WORDS, NUMBERS, st.integers(0, 9))
-def test_noise_depends_on_nothing_but_line_number_and_seed(words: list[str], number: int, seed: int) -> None:
-    line = " ".join(words)
-    first = WordNoise(seed=seed).apply(line, number)
-    WordNoise(seed=seed).apply("another line", number + 1)
-    assert WordNoise(seed=seed).apply(line, number) == first
-
-
 def test_numbers_and_seeds_make_other_noise() -> None:
     line = " ".join(map(str, range(50)))
     noised = {WordNoise(seed=seed).apply(line, number) for seed in range(3) for number in (1, 2, 11, 12)}
@@ -76,7 +68,6 @@ def test_settings_are_parsed_and_shown() -> None:
     [
         ("drop=1", r"drop=1.0 must be at least 0 and below 1"),
         ("blank=-0.1", r"blank=-0.1 must be at least 0 and below 1"),
-        ("blank=nan", r"blank=nan must be at least 0 and below 1"),
         ("swap=-1", r"swap=-1 must be at least 0"),
         ("seed=-1", r"seed=-1 must be at least 0"),
         ("drop=0,blank=0,swap=0", "drop, blank and swap are 0, which is no noise"),

@@ -1,7 +1,6 @@
 """Checkpoints: whole or absent, verified, and rejected if they are of another model."""
 
 import errno
-import os
 import zipfile
 from pathlib import Path
 from types import SimpleNamespace
@@ -33,19 +32,6 @@ class Variable:
 
     def assign(self, value: np.ndarray) -> None:
         self.value = value
-
-
-def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = write(tmp_path, 1, 1.0)
-
-    def full_disk(descriptor: int) -> None:
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full_disk)
-    with pytest.raises(T2TError, match="No space left on device"):
-        write(tmp_path, 1, 9.0)
-    assert checkpoints.load(path)[0]["model/transformer/w"][0, 0] == 1.0
-    assert [p.name for p in tmp_path.iterdir()] == [path.name]
 
 
 def test_what_a_killed_training_left_is_removed(tmp_path: Path) -> None:

@@ -43,27 +43,6 @@ def test_what_version_0_2_0_has_written_is_read():
     assert (run.unicode_form, run.format_version) == ("nfc", 1)
 
 
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (lambda values: values.pop("origins"), "it lacks 'origins'"),
-        (lambda values: values.update(later=1), "it has the field 'later'"),
-        (lambda values: values.update(format_version=2), "format 2, and this one reads 1"),
-    ],
-)
-def test_data_of_another_version_is_not_called_corrupt(tmp_path, change, said):
-    data = shutil.copytree(STORED / "data", tmp_path / "data")
-    path = data / "translate_ende.meta.json"
-    values = json.loads(path.read_text(encoding="utf-8"))
-    values.pop("checksum", None)
-    change(values)
-    path.write_text(json.dumps(values), encoding="utf-8")
-    with pytest.raises(T2TError) as found:
-        registry.problem("translate_ende").open(data)
-    assert f"{path}: written by another version of t2t_revival ({said})" in str(found.value)
-    assert "t2t-datagen with the same flags and --overwrite" in str(found.value)
-
-
 @pytest.mark.parametrize("name", READINGS)
 def test_training_batches(name, sources):
     expected = CONTRACT["batches"][name]
@@ -77,17 +56,22 @@ def test_dev_batches(kind, sources):
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("name", "change", "said"),
     [
-        (lambda values: values.pop("fingerprint"), "it lacks 'fingerprint'"),
-        (lambda values: values.update(format_version=2), "format 2, and this one reads 1"),
+        ("data/translate_ende.meta.json", lambda values: values.pop("origins"), "it lacks 'origins'"),
+        ("data/translate_ende.meta.json", lambda values: values.update(later=1), "it has the field 'later'"),
+        ("run.json", lambda values: values.pop("fingerprint"), "it lacks 'fingerprint'"),
+        ("run.json", lambda values: values.update(format_version=2), "format 2, and this one reads 1"),
     ],
 )
-def test_a_run_of_another_version_is_not_called_corrupt(tmp_path, change, said):
-    values = json.loads((STORED / "run.json").read_text(encoding="utf-8"))
+def test_a_file_of_another_version_is_not_called_corrupt(tmp_path, name, change, said):
+    path = shutil.copytree(STORED, tmp_path / "stored") / name
+    values = json.loads(path.read_text(encoding="utf-8"))
     values.pop("checksum", None)
     change(values)
-    (tmp_path / "run.json").write_text(json.dumps(values), encoding="utf-8")
+    path.write_text(json.dumps(values), encoding="utf-8")
+    is_run = name == "run.json"
     with pytest.raises(T2TError) as found:
-        Run.load(tmp_path)
-    assert f"{tmp_path / 'run.json'}: written by another version of t2t_revival ({said})" in str(found.value)
+        Run.load(path.parent) if is_run else registry.problem("translate_ende").open(path.parent)
+    assert f"{path}: written by another version of t2t_revival ({said})" in str(found.value)
+    assert is_run or "t2t-datagen with the same flags and --overwrite" in str(found.value)

@@ -269,15 +269,3 @@ def test_a_wrong_runner_or_option_is_refused_at_once(runner, options, message):
 def test_dataflow_without_its_packages_is_refused_with_what_to_install():
     with pytest.raises(T2TError, match=r'--runner=DataflowRunner needs .*: pip install "apache-beam\[gcp\]"'):
         BeamShardRunner("dataflow")
-
-
-@pytest.mark.slow
-@pytest.mark.nightly
-def test_a_job_server_that_is_not_there_is_one_line(corpus, tmp_path):
-    with socket.socket() as free:
-        free.bind(("localhost", 0))
-        port = free.getsockname()[1]
-    options = [f"job_endpoint=localhost:{port}", "job_server_timeout=1", "parallelism=4"]
-    with pytest.raises(T2TError, match=r"^--runner=FlinkRunner: .*start again to resume$") as raised:
-        by_beam(translation(corpus), tmp_path / "data", ("FlinkRunner", options))
-    assert "\n" not in str(raised.value)

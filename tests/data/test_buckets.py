@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from t2t_revival import registry
 from t2t_revival.data.batching import bucket_batch_sizes, bucket_boundaries
 
 SCHEMES = json.loads((Path(__file__).parents[1] / "reference" / "batching_scheme.json").read_text())
@@ -26,12 +25,6 @@ def test_bounds_and_sizes(scheme: dict[str, Any]) -> None:
         for size in bucket_batch_sizes(bounds, scheme["batch_size"])
     ]
     assert rounded == scheme["batch_sizes"]
-
-
-def test_every_set_is_covered() -> None:
-    sets = [registry.hparams(name) for name in registry.list_hparams() if name.startswith("transformer_")]
-    cut = {(h.batch_size, h.max_length, h.min_length_bucket, h.length_bucket_step) for h in sets}
-    assert cut == {(scheme["batch_size"], scheme["max_length"], 8, 1.1) for scheme in SCHEMES}
 
 
 @pytest.mark.parametrize(

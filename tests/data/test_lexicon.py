@@ -6,12 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from t2t_revival.addons import lexicon
-from t2t_revival.addons.lexicon import (
-    NULL,
-    learn_translations,
-    most_probable,
-    translation_probabilities,
-)
+from t2t_revival.addons.lexicon import NULL, learn_translations, most_probable, translation_probabilities
 from t2t_revival.data.examples import Pairs, Side
 
 VOCAB = 9

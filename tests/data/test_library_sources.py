@@ -96,9 +96,7 @@ def test_a_tfds_set_is_not_downloaded_where_no_host_answers(tmp_path, monkeypatc
     monkeypatch.setattr(
         library_sources, "silent_hosts", lambda urls: [asked.extend(urls), "http://mirror.test"][1:]
     )
-    with pytest.raises(
-        T2TError, match=r"tfds:a/b: not on this machine, and nothing .* http://mirror\.test: "
-    ):
+    with pytest.raises(T2TError, match=r"tfds:a/b: .* nothing .* http://mirror\.test: "):
         opened("tfds:a/b").splits()
     assert asked == list(urls)
 
@@ -144,17 +142,11 @@ def test_a_saved_set_is_read_whatever_its_direction(saved):
     assert forward.name == f"hf:{saved}"
     assert forward.splits() == ("train", "dev", "test")
     assert [forward.count(split) for split in forward.splits()] == list(LINES.values())
-    assert all_pairs(forward) == clean(rows("train"))
+    for start, stop in ((0, 2500), (0, 0), (0, 1), (999, 1001), (1249, 1251), (300, 2400), (2499, 2500)):
+        assert list(forward.pairs("train", start, stop)) == clean(rows("train")[start:stop])
     assert all_pairs(source(f"hf:{saved}", "de", "en"), "dev") == [
         (target, source) for source, target in clean(rows("validation"))
     ]
-
-
-@pytest.mark.parametrize(
-    ("start", "stop"), [(0, 0), (0, 1), (999, 1001), (1249, 1251), (300, 2400), (2499, 2500)]
-)
-def test_any_range_is_that_of_the_whole(saved, start, stop):
-    assert list(opened(f"hf:{saved}").pairs("train", start, stop)) == clean(rows("train")[start:stop])
 
 
 def test_a_worker_maps_the_files_that_were_found(saved, datasets, monkeypatch):
@@ -256,9 +248,7 @@ def test_a_set_of_the_hub_is_named_as_there(name, asked, datasets, monkeypatch):
 def test_a_hub_that_does_not_answer_is_named_and_asked_again_later(datasets):
     import huggingface_hub
 
-    with pytest.raises(
-        T2TError, match=rf"hf:owner/pairs: not on this machine, and nothing answers at {HUB}: "
-    ):
+    with pytest.raises(T2TError, match=f"hf:owner/pairs: .* nothing answers at {HUB}: "):
         opened("hf:owner/pairs").splits()
     assert not datasets.config.HF_HUB_OFFLINE
     assert not huggingface_hub.constants.HF_HUB_OFFLINE
@@ -309,9 +299,7 @@ def test_a_tfds_set_knows_its_version_and_data_made_of_another_is_an_error(tfds_
     assert problem.open(tmp_path).check_origins() == []
     monkeypatch.setattr(library_sources.TfdsSource, "version", lambda self: "1.0.1")
     for check in (lambda data: problem.open(data).check_origins(), problem.generate_data):
-        with pytest.raises(
-            T2TError, match=r"tiny_translate has changed .*: it was version 1\.0\.0 and is 1\.0\.1"
-        ):
+        with pytest.raises(T2TError, match=r"tiny_translate .* was version 1\.0\.0 and is 1\.0\.1"):
             check(tmp_path)
     monkeypatch.setattr(library_sources.TfdsSource, "version", lambda self: "")
     (note,) = problem.open(tmp_path).check_origins()

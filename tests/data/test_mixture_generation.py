@@ -81,9 +81,7 @@ def _full_disk(path, examples):
 def test_a_corpus_that_fails_leaves_the_others_usable(corpora, monkeypatch):
     generated("news=news:1", vocab_size=330)
     monkeypatch.setattr("t2t_revival.data.workers.write_shard", _full_disk)
-    with pytest.raises(
-        T2TError, match=r"cannot write data/.*talks-train-.*: No space left .*; free disk space"
-    ):
+    with pytest.raises(T2TError, match=r"cannot write data/.*talks-train-.*: No space left"):
         problem("news=news:1,talks=talks:3").generate_data("data")
     assert len(list(problem("news=news:1").open("data").text("train"))) == 300
 

@@ -42,8 +42,7 @@ def test_what_tensorflow_writes_is_read(tmp_path_factory, rows):
 
 
 @pytest.mark.parametrize(
-    ("kind", "features"),
-    [("subwords", set()), ("weighted", {"weight"}), ("aligned", {"alignment"})],
+    ("kind", "features"), [("subwords", set()), ("weighted", {"weight"}), ("aligned", {"alignment"})]
 )
 def test_tensorflow_reads_what_is_generated(sources, tmp_path, kind, features):
     problem = open_problem(KINDS[kind], sources)
@@ -97,9 +96,7 @@ def test_a_cut_or_a_flipped_bit_anywhere_is_named_with_shard_and_byte(tmp_path):
         byte = first if at < second else second
         for harmed in (bytes(flipped), content[:at] if at not in (first, second) else flipped):
             shard.write_bytes(harmed)
-            with pytest.raises(
-                T2TError, match=rf"bad: truncated or corrupt at byte {byte}; to make .* run t2t-datagen "
-            ):
+            with pytest.raises(T2TError, match=rf"bad: truncated or corrupt at byte {byte}; to make"):
                 read(*whole, shard)
 
 

@@ -3,22 +3,14 @@
 import itertools
 import re
 
-import keras
 import numpy as np
 import pytest
 
-from t2t_revival import (
-    DecodeHParams,
-    HParams,
-    LineConstraints,
-    T2TError,
-    Transformer,
-    Translation,
-    Translator,
-)
+from t2t_revival import DecodeHParams, LineConstraints, T2TError, Translation, Translator
 from t2t_revival.addons.lexical.constraints import count, merged
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
+from tests.support.exported import make_translator
 
 TEXT = [
     f"the {noun} sees {number} houses, and der {noun} sieht (nicht) ."
@@ -36,9 +28,7 @@ def translator(request, tmp_path_factory):
         vocabulary = SubwordVocabulary.build_from_generator(TEXT, 100)
     else:
         vocabulary = Vocabulary.train(TEXT, tmp_path_factory.mktemp("vocabulary") / "v.spm", 320)
-    keras.utils.set_random_seed(3)
-    hparams = HParams(num_hidden_layers=1, hidden_size=8, filter_size=8, num_heads=2)
-    return Translator(Transformer(hparams, vocabulary.size), vocabulary, OPTIONS, max_length=40)
+    return make_translator(vocabulary, OPTIONS, max_length=40)
 
 
 @pytest.fixture

@@ -74,10 +74,7 @@ def test_fewer_bytes(vocabulary, tmp_path, quantize, most):
     ("changes", "message"),
     [
         ({"attention_key_channels": 8}, "equal sizes of keys and values; this model has 8 and 16"),
-        (
-            {"deterministic_attention": True},
-            "CTranslate2 does not support deterministic_attention=True, .*: use --engine=tensorflow",
-        ),
+        ({"deterministic_attention": True}, "CTranslate2 does not support deterministic_attention=True"),
         ({"attention_window": 8}, "does not support attention_window=8"),
         ({"decoder_self_attention": "ssru"}, "does not support decoder_self_attention=ssru"),
     ],
@@ -128,10 +125,7 @@ def test_a_vocabulary_map_cannot_have_spaces(subwords_file):
 @pytest.mark.parametrize(
     ("error", "message"),
     [
-        (
-            OSError(errno.ENOSPC, "No space left on device"),
-            r"^cannot write a temporary folder: No space left on device; .*TMPDIR",
-        ),
+        (OSError(errno.ENOSPC, "No space left on device"), r"^cannot write a temporary folder: "),
         (T2TError("no"), "^no$"),
     ],
 )

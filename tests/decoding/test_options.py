@@ -14,9 +14,7 @@ def test_defaults_are_the_papers():
 
 
 def test_a_name_that_a_problem_has_wrong():
-    with pytest.raises(
-        T2TError, match="of the problem: unknown decode_hparam 'beam'; did you mean beam_size"
-    ):
+    with pytest.raises(T2TError, match="unknown decode_hparam 'beam'; did you mean beam_size"):
         DecodeHParams.parse("", {"beam": 1})
 
 
@@ -92,9 +90,7 @@ def test_values_of_other_types(value: object) -> None:
 
 
 def test_settings_are_a_string() -> None:
-    with pytest.raises(
-        T2TError, match=r"^decode_hparams: {'beam_size': 3} is not a string of settings, such as"
-    ):
+    with pytest.raises(T2TError, match=r"^decode_hparams: {'beam_size': 3} is not a string of settings"):
         DecodeHParams.parse({"beam_size": 3})  # type: ignore[arg-type]
 
 

@@ -1,13 +1,13 @@
 # ruff: noqa: RUF001
 """Paragraphs: cut into sentences without losing a character, and joined with the white space between them."""
 
-import keras
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from t2t_revival import DecodeHParams, HParams, T2TError, Transformer, Translator
+from t2t_revival import DecodeHParams, T2TError
 from t2t_revival.decoding.paragraphs import CONTROLS, split
+from tests.support.exported import make_translator
 
 pytest.importorskip("sentencex")
 
@@ -97,10 +97,7 @@ def test_the_library_is_missing(monkeypatch):
 
 
 def translator(vocabulary, asked="split_sentences=True", max_length=12):
-    keras.utils.set_random_seed(1)
-    hparams = HParams(num_hidden_layers=1, hidden_size=16, filter_size=16, num_heads=2, max_length=max_length)
-    model = Transformer(hparams, vocabulary.size)
-    return Translator(model, vocabulary, DecodeHParams.parse(f"extra_length=2,beam_size=2,{asked}"))
+    return make_translator(vocabulary, DecodeHParams.parse(f"extra_length=2,beam_size=2,{asked}"), max_length)
 
 
 LINES = ["The dog sees. A cat runs!  Houses.", "", " one dog ", "the cat, the dog; the house and the " * 9]

@@ -1,17 +1,17 @@
 """Tags before lines: in Python, in the graph of an export, and those that a model lacks."""
 
-import keras
 import pytest
 import tensorflow as tf
 from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 
-from t2t_revival import DecodeHParams, HParams, T2TError, Transformer, Translator, registry
+from t2t_revival import DecodeHParams, T2TError, Translator, registry
 from t2t_revival.data.vocabulary.sentencepiece import EOS, Vocabulary
 from t2t_revival.data.vocabulary.text_encoder import tagged
 from t2t_revival.decoding.preprocessor import known_tags
 from t2t_revival.serving.export import export
 from t2t_revival.serving.folder_model import FolderModel
 from t2t_revival.serving.module import ServingModule
+from tests.support.exported import make_translator
 
 TEXT = [f"the {noun} sees {number} houses" for noun in ("dog", "cat") for number in range(9)]
 LINES = ["the dog sees 3 houses", " ", "<2de> the cat"]
@@ -24,17 +24,8 @@ def vocabulary(tmp_path_factory):
     return Vocabulary.train(TEXT, path, 300, ["<2de> ", "<2fr> "])
 
 
-@pytest.fixture(scope="module")
-def model(vocabulary):
-    keras.utils.set_random_seed(3)
-    return Transformer(
-        HParams(num_hidden_layers=1, hidden_size=8, filter_size=8, num_heads=2), vocabulary.size
-    )
-
-
-def translator(model, vocabulary, **options):
-    options = DecodeHParams(beam_size=2, extra_length=4, **options)
-    return Translator(model, vocabulary, options, max_length=30)
+def translator(vocabulary, **options):
+    return make_translator(vocabulary, DecodeHParams(beam_size=2, extra_length=4, **options))
 
 
 def test_a_tag_is_one_id_and_the_line_after_it_is_cut_as_alone(vocabulary):
@@ -52,19 +43,19 @@ def test_lines_get_the_tag_unless_they_are_blank_or_have_it():
 
 
 @pytest.fixture(scope="module")
-def module(model, vocabulary):
-    return ServingModule(translator(model, vocabulary))
+def module(vocabulary):
+    return ServingModule(translator(vocabulary))
 
 
 OPTIONS = {"beam_size": 2, "alpha": 0.6, "extra_length": 4, "n": 1}
 
 
 @pytest.mark.parametrize("tags", ["<2de>", ["<2de>"], ["<2fr>", "<2de>", ""]])
-def test_calls_of_an_export_choose_a_tag_for_all_lines_or_for_each(module, model, vocabulary, tags):
+def test_calls_of_an_export_choose_a_tag_for_all_lines_or_for_each(module, vocabulary, tags):
     of_lines = tags * (3 // len(tags)) if isinstance(tags, list) else [tags] * 3
     inputs = [tagged([line], tag)[0] if tag else line for line, tag in zip(LINES, of_lines, strict=True)]
     outputs = module.translate_with_options(LINES, **OPTIONS, tag=tags)["outputs"].numpy()[:, 0]
-    assert [text.decode() for text in outputs] == translator(model, vocabulary).translate(inputs)
+    assert [text.decode() for text in outputs] == translator(vocabulary).translate(inputs)
 
 
 @pytest.mark.parametrize(
@@ -81,20 +72,21 @@ def test_calls_with_a_wrong_tag(module, tags, message):
 
 @pytest.mark.nightly
 @pytest.mark.slow
-def test_servers_know_that_a_tag_may_be_missing(model, vocabulary, tmp_path):
-    version = export(translator(model, vocabulary), tmp_path, "many")
+def test_servers_know_that_a_tag_may_be_missing(vocabulary, tmp_path):
+    version = export(translator(vocabulary), tmp_path, "many")
     saved = SavedModel.FromString((version / "saved_model.pb").read_bytes())
     signature = saved.meta_graphs[0].signature_def["translate_with_options"]
     assert {*signature.inputs} == {"inputs", *OPTIONS, "tag"}
     assert tf.make_ndarray(signature.defaults["tag"]).item() == b""
     options = {name: [value] * len(IN_TAGS) for name, value in OPTIONS.items()}
-    exported, expected = FolderModel(version), translator(model, vocabulary).translate(IN_TAGS)
+    exported, expected = FolderModel(version), translator(vocabulary).translate(IN_TAGS)
     for inputs in {"inputs": IN_TAGS}, {"inputs": LINES, "tag": ["<2de>"] * len(LINES)}:
         outputs = exported.predict("translate_with_options", {**inputs, **options})["outputs"]
         assert [texts[0].decode() for texts in outputs] == expected
 
 
-def test_brackets_of_a_parser_are_no_tags(model, vocabulary):
+def test_brackets_of_a_parser_are_no_tags(vocabulary):
+    model = translator(vocabulary).model
     parser = Translator(model, vocabulary, problem=registry.problem("parse_wsj"))
     assert known_tags(parser.vocabularies, parser.problem) == []
     assert known_tags(parser.vocabularies, None) == ["<2de>", "<2fr>"]
@@ -102,20 +94,19 @@ def test_brackets_of_a_parser_are_no_tags(model, vocabulary):
         Translator(model, vocabulary, DecodeHParams(tag="<2de>"), problem=parser.problem)
 
 
-def test_a_tag_that_the_vocabulary_lacks(model, vocabulary):
+def test_a_tag_that_the_vocabulary_lacks(vocabulary):
     with pytest.raises(T2TError, match="tag=<2xx> is none of the model's tags: <2de>, <2fr>"):
-        translator(model, vocabulary, tag="<2xx>")
+        translator(vocabulary, tag="<2xx>")
 
 
-def test_a_tag_is_not_for_lines_of_a_split(model, vocabulary):
+def test_a_tag_is_not_for_lines_of_a_split(vocabulary):
     with pytest.raises(T2TError, match="tag=<2de> is for lines of your own"):
-        translator(model, vocabulary, tag="<2de>").nbest(["the dog"], preprocessed=True)
+        translator(vocabulary, tag="<2de>").nbest(["the dog"], preprocessed=True)
 
 
-def test_many_languages_need_a_tag_before_each_line(model, vocabulary):
+def test_many_languages_need_a_tag_before_each_line(vocabulary):
     problem = registry.problem("translate_many")
-    options = DecodeHParams(beam_size=1, extra_length=2)
-    many = Translator(model, vocabulary, options, max_length=30, problem=problem)
+    many = Translator(translator(vocabulary).model, vocabulary, max_length=30, problem=problem)
     for line in ("the dog", "<2xx> the dog"):
         with pytest.raises(T2TError, match=r"the dog' begins with none of the model's tags, <2de>, <2fr>: "):
             many.translate(["<2de> the cat", line])

@@ -4,21 +4,14 @@ import re
 import unicodedata
 import warnings
 
-import keras
 import pytest
 
-from t2t_revival import (
-    DecodeHParams,
-    HParams,
-    LineConstraints,
-    Terminology,
-    Transformer,
-    Translator,
-)
+from t2t_revival import DecodeHParams, LineConstraints, T2TError, Terminology
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.serving.export import export
 from t2t_revival.serving.folder_model import FolderModel
 from t2t_revival.serving.served_translator import ServedTranslator
+from tests.support.exported import make_translator
 
 TEXT = [f"der {noun} hört {number} große Häuser" for noun in ("Bär", "Löwe") for number in range(9)]
 LINES = ["der Bär hört 3 große Häuser", "", "abc", "Löwe"]
@@ -37,25 +30,18 @@ def vocabulary(tmp_path_factory):
     return Vocabulary.train(TEXT, tmp_path_factory.mktemp("vocabulary") / "v.spm", 310)
 
 
-@pytest.fixture(scope="module")
-def model(vocabulary):
-    keras.utils.set_random_seed(3)
-    hparams = HParams(num_hidden_layers=1, hidden_size=8, filter_size=8, num_heads=2)
-    return Transformer(hparams, vocabulary.size)
-
-
-def translator(model, vocabulary, **options):
-    return Translator(model, vocabulary, DecodeHParams(beam_size=2, extra_length=4, **options), max_length=40)
+def translator(vocabulary, **options):
+    return make_translator(vocabulary, DecodeHParams(beam_size=2, extra_length=4, **options), max_length=40)
 
 
 @pytest.fixture(scope="module")
-def plain(model, vocabulary):
-    return translator(model, vocabulary)
+def plain(vocabulary):
+    return translator(vocabulary)
 
 
 @pytest.fixture(scope="module")
-def composing(model, vocabulary):
-    return translator(model, vocabulary, unicode_form="nfc")
+def composing(vocabulary):
+    return translator(vocabulary, unicode_form="nfc")
 
 
 @pytest.mark.slow
@@ -81,8 +67,8 @@ def test_with_unicode_form_decomposed_lines_are_composed_ones(plain, composing, 
 
 
 @pytest.mark.slow
-def test_the_other_way_round(model, vocabulary, plain):
-    decomposing = translator(model, vocabulary, unicode_form="nfd")
+def test_the_other_way_round(vocabulary, plain):
+    decomposing = translator(vocabulary, unicode_form="nfd")
     with pytest.warns(UserWarning, match="NFC"):
         assert decomposing.translate(LINES) == plain.translate(DECOMPOSED)
 

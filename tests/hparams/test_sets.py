@@ -37,19 +37,6 @@ ROWS: dict[str, dict[str, Any]] = {
         "average_checkpoints": 20,  # section 6.1
     },
 }
-# (d_k, d_v) of one head, where the row prints them or leaves the base model's 64.
-HEADS = {
-    "base": (64, 64),
-    "table3_a_h1": (512, 512),
-    "table3_a_h4": (128, 128),
-    "table3_a_h16": (32, 32),
-    "table3_a_h32": (16, 16),
-    "table3_b_dk16": (16, 64),
-    "table3_b_dk32": (32, 64),
-    "table3_c_d256": (32, 32),
-    "table3_c_d1024": (128, 128),
-    "big": (64, 64),
-}
 
 
 def test_base_is_the_papers() -> None:
@@ -68,12 +55,6 @@ def test_a_row_of_table_3_changes_what_it_says(name: str) -> None:
     base = dataclasses.asdict(registry.hparams("base"))
     row = dataclasses.asdict(registry.hparams(name))
     assert {field: value for field, value in row.items() if value != base[field]} == ROWS[name]
-
-
-@pytest.mark.parametrize("name", HEADS)
-def test_channels_of_a_head(name: str) -> None:
-    h = registry.hparams(name)
-    assert (h.key_channels // h.num_heads, h.value_channels // h.num_heads) == HEADS[name]
 
 
 def test_every_set_can_be_made_and_says_what_it_is() -> None:

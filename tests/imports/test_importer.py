@@ -10,7 +10,7 @@ from t2t_revival.addons.imports.t2t import ImportSource, import_checkpoint, near
 from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 from t2t_revival.model_folder import Run
-from tests.support.t2t_model import POST_NORM, QUERY, SEPARATE, imported, logits
+from tests.support.t2t_model import POST_NORM, QUERY, SEPARATE, imported, logits, stored_variables, write
 
 SOURCE = np.array([[5, 9, 3, 1, 0], [7, 2, 2, 8, 1]])
 TARGETS = np.array([[4, 6, 1, 0, 0, 0], [2, 3, 10, 4, 11, 1]])
@@ -36,6 +36,22 @@ def test_logits_are_those_of_the_same_variables_in_t2t(t2t, tmp_path, changes):
     expected = [logits(arrays, settings, *pair) for pair in zip(SOURCE, TARGETS, strict=True)]
     np.testing.assert_allclose(found, expected, atol=1e-4)
     assert translator.translate(["the dogs", ""])[1] == ""
+
+
+def test_logits_of_relative_positions_are_those_of_t2t_itself(tmp_path, reference_dir):
+    known = dict(np.load(reference_dir / "relative.npz"))
+    settings, arrays = json.loads(str(known["hparams"])), stored_variables(known)
+    write(tmp_path / "t2t", settings, arrays, str(known["vocabulary"]).encode())
+    imported(tmp_path)
+    hparams, run = HParams.load(tmp_path / "out"), Run.load(tmp_path / "out")
+    assert (hparams.pos, hparams.max_relative_position) == ("relative", 3)
+    assert run.hparams_set == "transformer_relative"
+    found = Translator.load(tmp_path / "out").model({"inputs": known["inputs"], "targets": known["targets"]})
+    mask = known["targets"] != 0
+    np.testing.assert_allclose(np.asarray(found)[mask], known["logits"][mask], rtol=0, atol=1e-5)
+    write(tmp_path / "t2t", {**settings, "max_relative_position": 4}, arrays, None)
+    with pytest.raises(T2TError, match=r"relative_positions_keys/embeddings have the shape \(7, 4\)"):
+        import_checkpoint(ImportSource(tmp_path / "t2t"), tmp_path / "other")
 
 
 def test_a_target_space_of_ones_own(t2t, tmp_path):

@@ -152,14 +152,8 @@ SETTINGS = [
     ({"transformer-decoder-dim-ffn": 48}, "the decoder has another transformer-dim-ffn"),
     ({"enc-depth": None}, "enc-depth=None is not a number"),
     ({"enc-depth": 3}, "the weights lack encoder.layers.2.self_attn_layer_norm.weight"),
-    (
-        {"dim-emb": 32},
-        r"shared\.weight has the shape \(119, 16\); vocabulary and settings require \(119, 32\)",
-    ),
-    (
-        {"transformer-dim-ffn": 48},
-        r"encoder\.layers\.0\.fc1\.weight has the shape \(24, 16\); .* require \(48, 16\)",
-    ),
+    ({"dim-emb": 32}, r"shared\.weight has the shape \(119, 16\)"),
+    ({"transformer-dim-ffn": 48}, r"encoder\.layers\.0\.fc1\.weight has the shape \(24, 16\)"),
 ]
 
 

@@ -78,9 +78,7 @@ def test_tables_of_positions_tell_their_kind(out, tmp_path):
         with pytest.raises(T2TError, match=r"embed_positions\.weight has the shape .*, d_model is 16"):
             import_folder(odd, tmp_path / "new")
     learned = {**reference_weights(), name: np.ones((64, 16), np.float32)}
-    with pytest.raises(
-        T2TError, match=r"embed_positions\.weight is not made of sinusoids: learned positions"
-    ):
+    with pytest.raises(T2TError, match=r"embed_positions\.weight is not made of sinusoids"):
         import_folder(write_marian_mt(tmp_path / "learned", weights=learned), tmp_path / "new")
 
 
@@ -155,20 +153,14 @@ def test_no_code_of_a_file_is_run(folder, tmp_path):
 
 
 CONFIGS = [
-    (
-        {"model_type": "m2m_100", "architectures": ["M2M100"]},
-        r"a model of the kind m2m_100, \['M2M100'\], not MarianMT",
-    ),
+    ({"model_type": "m2m_100", "architectures": ["M2M100"]}, r"a model of the kind m2m_100, \['M2M100'\]"),
     ({"architectures": 5}, "a model of the kind marian, 5, not MarianMT"),
     ({"normalize_before": True}, "normalize_before=True is not supported"),
     ({"decoder_ffn_dim": 32}, "decoder_ffn_dim=32 and encoder_ffn_dim=24 must be equal"),
     ({"activation_function": "tanh"}, "activation_function='tanh' is not supported"),
     ({"decoder_start_token_id": 0}, "the decoder starts with another token than <pad>"),
     ({"d_model": None}, "d_model=None is not a whole number"),
-    (
-        {"d_model": 32},
-        r"shared\.weight has the shape \(120, 16\); vocabulary and settings require \(120, 32\)",
-    ),
+    ({"d_model": 32}, r"shared\.weight has the shape \(120, 16\)"),
     ({"decoder_layers": 2}, "the weights lack decoder.layers.1.self_attn_layer_norm.weight"),
     ({"encoder_layers": 1}, "the model has encoder.layers.1.fc1.bias, which has no place here"),
     ({"vocab_size": 130}, "120 pieces, <pad> is 119; config.json has vocab_size=130"),
@@ -214,11 +206,7 @@ FILES = [
     ("target.spm", lambda path: path.write_bytes(b"text"), "vocab.translate_en_de.marian: corrupt"),
     ("model.safetensors", truncated, "model.safetensors: corrupt, or not a file of tensors"),
     ("model.safetensors", lambda path: path.unlink(), "neither model.safetensors nor pytorch_model.bin"),
-    (
-        "tokenizer_config.json",
-        lambda path: path.unlink(),
-        "give --problem, such as --problem=translate_en_fi",
-    ),
+    ("tokenizer_config.json", lambda path: path.unlink(), "give --problem, such as"),
 ]
 
 
@@ -251,14 +239,8 @@ def test_shards_are_read_through_their_index(folder, out, tmp_path):
 
 
 STARTS = [
-    (
-        b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n",
-        "a pointer of Git LFS, .*: run git lfs pull",
-    ),
-    (
-        pickle.dumps(0x1950A86A20F9469CFC6C, protocol=2),
-        r"before 1\.6: .* torch\.save\(torch\.load\(FILE\), FILE\)",
-    ),
+    (b"version https://git-lfs.github.com/spec/v1\noid sha256:0\n", "a pointer of Git LFS, .*: run git"),
+    (pickle.dumps(0x1950A86A20F9469CFC6C, protocol=2), r"before 1\.6: .* torch\.save"),
 ]
 
 
@@ -280,9 +262,7 @@ def test_pointers_in_the_place_of_files_are_named(folder, tmp_path, name):
 def test_added_tokens_are_named(tmp_path):
     theirs = write_marian_mt(tmp_path / "theirs", {"vocab_size": PIECES + 2})
     (theirs / "added_tokens.json").write_text('{"<term>": 120, "</term>": 121}')
-    with pytest.raises(
-        T2TError, match=r"adds <term>, </term>\. .*, model\.resize_token_embeddings\(120\) and"
-    ):
+    with pytest.raises(T2TError, match=r"adds <term>, </term>\. .*, model\.resize_token_embeddings\(120\)"):
         import_folder(theirs, tmp_path / "out")
 
 

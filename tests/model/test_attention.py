@@ -66,3 +66,9 @@ def test_attention_dropout_acts_on_the_weights_in_training_only() -> None:
     assert abs((weights == 0).mean() - 0.25) < 0.02
     still = ops.convert_to_numpy(scaled_dot_product_attention(query, key, value, dropout=layer.dropout)[0])
     np.testing.assert_allclose(still, 1 / 50, rtol=1e-6)
+
+
+def test_the_bias_of_causality_has_the_size_of_the_batch() -> None:
+    """With oneDNN, one whose batch is 1 may cost 200 times the rest: see BUILD_NOTES.md, known faults."""
+    layer, _ = built(causal=True)
+    assert tuple(layer.attention_bias(normal(3, 4, 8)).shape) == (3, 1, 4, 4)

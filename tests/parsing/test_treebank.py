@@ -5,13 +5,7 @@ import shutil
 import pytest
 
 from t2t_revival import T2TError
-from t2t_revival.parsing.treebank import (
-    MixedTrees,
-    PennTreebank,
-    TreesFolder,
-    treebank,
-    with_labels,
-)
+from t2t_revival.parsing.treebank import MixedTrees, PennTreebank, TreesFolder, treebank, with_labels
 
 TREE = "( (S (NP-SBJ (DT The) (NN {})) (VP (VBZ sleeps)) (. .)) )\n"
 

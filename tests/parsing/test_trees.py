@@ -7,14 +7,7 @@ import pytest
 from nltk.tree import Tree
 
 from t2t_revival import T2TError
-from t2t_revival.parsing.trees import (
-    MAX_DEPTH,
-    bracketing,
-    cleaned,
-    escaped,
-    parse,
-    read_trees,
-)
+from t2t_revival.parsing.trees import MAX_DEPTH, bracketing, cleaned, escaped, parse, read_trees
 
 SLEEPS = "(S (NP (DT The) (NN dog)) (VP (VBZ sleeps)) (. .))"
 RAN = "(S (NP (PRP He)) (VP (VBD ran)))"

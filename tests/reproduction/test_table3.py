@@ -8,15 +8,7 @@ from t2t_revival import registry
 from t2t_revival.metrics.metric import Compared
 from t2t_revival.reproduction import table3
 from t2t_revival.reproduction.scales import CPU, PAPER
-from t2t_revival.reproduction.table3 import (
-    FAILS,
-    FINDINGS,
-    HOLDS,
-    ROWS,
-    UNDECIDED,
-    Finding,
-    verdict,
-)
+from t2t_revival.reproduction.table3 import FAILS, FINDINGS, HOLDS, ROWS, UNDECIDED, Finding, verdict
 
 
 @pytest.fixture(scope="module")

@@ -3,11 +3,7 @@
 import pytest
 
 from t2t_revival import HParams
-from t2t_revival.reproduction.training_flops import (
-    counted_flops,
-    flops_by_time,
-    training_flops,
-)
+from t2t_revival.reproduction.training_flops import counted_flops, flops_by_time, training_flops
 
 VOCAB = 11
 

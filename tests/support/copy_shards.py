@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -37,6 +38,13 @@ def write_shards(folder: Path, shards: int, examples: int) -> list[Path]:
         records.write_shard(path, [encode_example(row, row) for row in rows])
         paths.append(path)
     return paths
+
+
+def assert_same(found: Mapping[str, np.ndarray], expected: Mapping[str, np.ndarray]) -> None:
+    """Checks that two checkpoints have the same arrays, to the bit."""
+    assert found.keys() == expected.keys()
+    for name, array in expected.items():
+        np.testing.assert_array_equal(found[name], array, err_msg=name)
 
 
 def split_of(paths: list[Path], swapped: bool = False) -> records.SplitData:

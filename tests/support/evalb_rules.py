@@ -6,14 +6,12 @@ without EVALB's rules comes to its result.
 
 import random
 import re
-from collections.abc import Collection
 
 from nltk.tree import Tree
 
 LABELS = ["S", "NP", "VP", "PP", "SBAR", "ADVP", "PRT", "NP-SBJ", "NP=2", "TOP"]
 TAGS = ["NN", "VB", "DT", "-NONE-", ",", ":", "``", "''", ".", "-LRB-", "$"]
 PUNCTUATION = {",", ":", "``", "''", ".", "TOP"}
-RULES = ("punctuation", "multiset", "TOP", "ADVP = PRT", "function tags")
 
 Counted = tuple[int, int, int, int]  # brackets: gold, predicted, matched, crossing
 
@@ -58,27 +56,25 @@ def _as_sets(text: str, deleted: set[int]) -> list[tuple[str, frozenset[int]]]:
     return found
 
 
-def by_rules(tree: Tree, deleted: set[int], rules: Collection[str] = RULES) -> Tree:
-    """The tree under ROOT, changed by these rules, so that a set of different brackets is left.
+def by_rules(tree: Tree, deleted: set[int]) -> Tree:
+    """The tree under ROOT, changed so that a set of different brackets is left.
 
-    "punctuation" goes, and what is empty without it; "function tags" are cut; "TOP" goes; "ADVP = PRT": PRT
-    becomes ADVP; "multiset": equal brackets are numbered, and the second equals the other tree's second.
+    Punctuation goes, and what is empty without it; function tags are cut; TOP goes; PRT becomes ADVP; equal
+    brackets are numbered, and the second equals the other tree's second.
     """
     numbers = iter(range(len(tree.leaves())))
 
     def changed(node: Tree) -> list[Tree]:
         if is_word(node):
-            dropped = next(numbers) in deleted and "punctuation" in rules
-            return [] if dropped else [Tree("XX", list(node))]
+            return [] if next(numbers) in deleted else [Tree("XX", list(node))]
         inside = [part for child in node for part in changed(child)]
-        label = node.label().partition("-")[0].partition("=")[0] if "function tags" in rules else node.label()
-        if not inside or (label == "TOP" and "TOP" in rules):
+        label = node.label().partition("-")[0].partition("=")[0]
+        if not inside or label == "TOP":
             return inside
-        return [Tree("ADVP" if label == "PRT" and "ADVP = PRT" in rules else label, inside)]
+        return [Tree("ADVP" if label == "PRT" else label, inside)]
 
     root = Tree("ROOT", changed(tree))
-    if "multiset" in rules:
-        _number_equals(root, {})
+    _number_equals(root, {})
     return root
 
 

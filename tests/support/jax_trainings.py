@@ -1,7 +1,7 @@
 """Trainings under JAX, one after another, in a process in which TensorFlow cannot be imported.
 
 Its argument is a JSON file of jobs, each {"output_dir", "shards", "hparams", "config", "devices", "weights",
-"block", "halt"}: "block" is for the tokens of a block of the loss; after the update "halt" it stands still.
+"block"}: "block" is for the tokens of a block of the loss.
 It prints a line of JSON for each: its losses, its last step, the notes and the compilations.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import sys
-import time
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -45,9 +44,6 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
     def on_event(event: object) -> None:
         if isinstance(event, StepEvent):
             losses.append(event.loss)
-            print("step", event.step, flush=True)
-            if event.step == job.get("halt"):
-                time.sleep(600)
         elif isinstance(event, NoteEvent):
             notes.append(event.text)
 

@@ -201,9 +201,7 @@ class NumpyTransformer:
                 matrices = self_matrices(w, prefix, h)
                 record = records[f"{stack}/self_attention"]
                 x = self._residual(
-                    x,
-                    prefix,
-                    lambda x, m=matrices, r=record: multi_head(x, x, m, h.num_heads, visible, r),
+                    x, prefix, lambda x, m=matrices, r=record: multi_head(x, x, m, h.num_heads, visible, r)
                 )
             if encoded is not None:
                 prefix = f"{stack}/layer_{i}/encoder_attention"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import re
 import shlex
-import shutil
 from pathlib import Path
 
 import pytest
@@ -57,19 +56,6 @@ def model(place: Path) -> Path:
     return place / "model"
 
 
-@pytest.fixture(scope="module")
-def decoded(model: Path, place: Path) -> str:
-    """Outputs of dev by TensorFlow."""
-    run("t2t-decoder", f"--output_dir={model}", *files(place, "dev.out"))
-    outputs = (place / "dev.out").read_text(encoding="utf-8")
-    assert len({*outputs.splitlines()}) > 5
-    return outputs
-
-
-def files(place: Path, name: str) -> list[str]:
-    return [f"--decode_from_file={place / 'corpus' / 'dev.en'}", f"--decode_to_file={place / name}"]
-
-
 def test_each_side_has_its_vocabulary(model: Path) -> None:
     stored = Run.load(model)
     assert [stored.vocabulary, stored.target_vocabulary] == [
@@ -78,47 +64,27 @@ def test_each_side_has_its_vocabulary(model: Path) -> None:
     run("t2t-eval", f"--output_dir={model}", "--checkpoint=newest")
 
 
-@pytest.mark.nightly
-def test_the_grammar_is_learned(model: Path, place: Path) -> None:
-    out = shutil.copytree(model, place / "learned")
-    data = ["--problem=translate_ende", f"--data_dir={place / 'data'}", f"--hparams={QUICK}"]
-    run("t2t-trainer", *data, "--hparams_set=tiny", f"--output_dir={out}", "--train_steps=1000")
-    run("t2t-decoder", f"--output_dir={out}", *files(place, "learned.out"))
-    assert (place / "learned.out").read_text(encoding="utf-8") == (place / "corpus" / "dev.de").read_text(
-        encoding="utf-8"
-    )
-
-
-@pytest.mark.parametrize("name", ["export", "ctranslate2"])
-def test_every_engine_has_the_same_outputs(model: Path, place: Path, decoded: str, name: str) -> None:
-    if name == "export":
-        run("t2t-exporter", f"--output_dir={model}")
-        run("t2t-query-server", f"--saved_model={model / 'export'}", *files(place, name))
-    else:
-        pytest.importorskip("ctranslate2")
-        run("t2t-decoder", f"--output_dir={model}", "--engine=ctranslate2", *files(place, name))
-    assert (place / name).read_text(encoding="utf-8") == decoded
-
-
-def test_the_printed_steps_for_ctranslate2_work(
-    model: Path, place: Path, capsys: pytest.CaptureFixture, decoded: str
+def test_engines_and_their_printed_steps_have_the_same_outputs(
+    model: Path, place: Path, capsys: pytest.CaptureFixture
 ) -> None:
+    """With a shortlist too, which is of the target's pieces."""
     ctranslate2 = pytest.importorskip("ctranslate2")
     import sentencepiece
 
+    source = place / "corpus" / "dev.en"
+    run("t2t-shortlist", f"--output_dir={model}", "--translations=8", "--frequent=5")
+    short = ["--engine=ctranslate2", "--decode_hparams=shortlist=on"]
+    plain, other = (
+        run("t2t-decoder", f"--output_dir={model}", f"--decode_from_file={source}", *how).stdout.splitlines()
+        for how in ([], short)
+    )
+    assert plain == other
+    assert len({*plain}) > 5
     printed = run("t2t-exporter", f"--output_dir={model}", "--format=ctranslate2").stdout
     _, _, steps = printed.partition("next, in Python:\n")
-    line = (place / "corpus" / "dev.en").read_text(encoding="utf-8").splitlines()[0]
+    line = source.read_text(encoding="utf-8").splitlines()[0]
     exec(steps.replace('"..."', repr(line)), {"ctranslate2": ctranslate2, "sentencepiece": sentencepiece})
-    assert capsys.readouterr().out.splitlines()[-1] == decoded.splitlines()[0]
-
-
-def test_a_shortlist_is_of_the_targets_pieces(model: Path, place: Path, decoded: str) -> None:
-    pytest.importorskip("ctranslate2")
-    run("t2t-shortlist", f"--output_dir={model}", "--translations=8", "--frequent=5")
-    how = "--engine=ctranslate2", "--decode_hparams=shortlist=on"
-    run("t2t-decoder", f"--output_dir={model}", *how, *files(place, "short"))
-    assert (place / "short").read_text(encoding="utf-8") == decoded
+    assert capsys.readouterr().out.splitlines()[-1] == plain[0]
 
 
 def test_a_warm_start_takes_both(model: Path, place: Path) -> None:

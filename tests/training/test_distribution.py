@@ -27,18 +27,12 @@ CLUSTER = {"worker": ["a:1", "b:1"]}
         (None, "needs the environment variable TF_CONFIG: t2t-make-tf-configs prints it"),
         ("{", "TF_CONFIG is not a valid cluster configuration"),
         ({"cluster": CLUSTER}, "TF_CONFIG is not a valid cluster configuration"),
-        (
-            {"cluster": {"ps": ["a:1"]}, "task": {"type": "ps", "index": 0}},
-            "TF_CONFIG is not a valid cluster configuration",
-        ),
+        ({"cluster": {"ps": ["a:1"]}, "task": {"type": "ps", "index": 0}}, "TF_CONFIG is not"),
         (
             {"cluster": {**CLUSTER, "ps": ["c:1"]}, "task": {"type": "ps", "index": 0}},
             r'the cluster must have the job "worker" alone, not \[\'ps\', \'worker\'\]',
         ),
-        (
-            {"cluster": CLUSTER, "task": {"type": "worker", "index": 2}},
-            "task index 2 must be below 2, the number of workers",
-        ),
+        ({"cluster": CLUSTER, "task": {"type": "worker", "index": 2}}, "task index 2 must be below 2"),
     ],
 )
 def test_what_is_no_tf_config(value: object, message: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,13 +11,12 @@ from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 
 from t2t_revival import RunConfig, T2TError
 from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.training.events import NoteEvent, SavedEvent, StepEvent
-from tests.support.copy_shards import HPARAMS, VOCAB
+from tests.support.copy_shards import HPARAMS, VOCAB, assert_same
 from tests.support.copy_task import final_arrays, train
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("models")]
@@ -62,9 +61,7 @@ def test_a_damaged_checkpoint_is_set_aside_and_the_one_before_it_used(
     assert "renamed to model.ckpt-6.npz.damaged" in notes[0]
     assert damaged.with_name("model.ckpt-6.npz.damaged").read_bytes() == content
     assert [c.step for c in checkpoints.list_checkpoints(config.output_dir)] == [3, 6, 8]
-    expected, found = final_arrays(whole.output_dir), final_arrays(config.output_dir)
-    for name, array in expected.items():
-        np.testing.assert_array_equal(found[name], array, err_msg=name)
+    assert_same(final_arrays(config.output_dir), final_arrays(whole.output_dir))
 
 
 def test_no_whole_checkpoint_is_said_once(shards: list[Path], tmp_path: Path) -> None:
@@ -101,8 +98,7 @@ def test_a_full_disk_leaves_the_checkpoints_that_are_there(shards: list[Path], t
     assert "cannot write checkpoint" in str(error.value)
     assert [c.step for c in checkpoints.list_checkpoints(tmp_path)] == [2, 4]
     assert not list(tmp_path.glob(".model*"))
-    for name, array in final_arrays(tmp_path).items():
-        np.testing.assert_array_equal(array, before[name], err_msg=name)
+    assert_same(final_arrays(tmp_path), before)
     assert train(shards, HPARAMS, VOCAB, config).step == 8
 
 

@@ -13,6 +13,7 @@ from t2t_revival.training import optimizer as optimizers
 from t2t_revival.training.optimizer import FIRST_SCALE, Adam, LossScale, TrainingOptimizer
 from tests.support import bad_batches
 from tests.support.bad_batches import HUGE, NAN, trained, weighted
+from tests.support.copy_shards import assert_same
 
 RNG = np.random.default_rng(11)
 HPARAMS = bad_batches.HPARAMS.replace(layer_prepostprocess_dropout=0.2)
@@ -108,9 +109,7 @@ def test_a_run_resumed_around_an_overflow_ends_with_the_same_bits(shard: Path, t
         out = tmp_path / "resumed"
         trained_in_float16(shard, out, hparams=HPARAMS.replace(train_steps=2))
         parts, _, resumed = trained_in_float16(shard, out)
-    assert parts.keys() == whole.keys()
-    for name, array in whole.items():
-        np.testing.assert_array_equal(parts[name], array, err_msg=name)
+    assert_same(parts, whole)
     assert result.overflows == resumed.overflows == 1
     assert result.seen.examples == resumed.seen.examples
 

@@ -13,15 +13,10 @@ from t2t_revival import HParams, T2TError, make_optimizer
 from t2t_revival.checkpoints import directory as checkpoints
 from tests.support import bad_batches
 from tests.support.bad_batches import HPARAMS, HUGE, INF, NAN, trained, weighted, without
+from tests.support.copy_shards import assert_same
 from tests.support.processes import Process
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("models")]
-
-
-def assert_same(found: dict[str, np.ndarray], expected: dict[str, np.ndarray]) -> None:
-    assert found.keys() == expected.keys()
-    for name, array in expected.items():
-        np.testing.assert_array_equal(found[name], array, err_msg=name)
 
 
 @pytest.mark.parametrize("accumulate", [1, 3])

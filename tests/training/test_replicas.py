@@ -13,14 +13,7 @@ from t2t_revival import RunConfig
 from t2t_revival.data import records
 from t2t_revival.data.records import encode_example
 from tests.support.copy_shards import HPARAMS, VOCAB, write_shards
-from tests.support.copy_task import (
-    Job,
-    final_arrays,
-    finished,
-    start,
-    start_workers,
-    train_and_list_losses,
-)
+from tests.support.copy_task import Job, final_arrays, finished, start, start_workers, train_and_list_losses
 
 pytestmark = pytest.mark.slow
 

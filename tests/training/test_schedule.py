@@ -24,12 +24,6 @@ def test_rates_are_those_of_tensor2tensor(name: str, rates: np.ndarray) -> None:
     np.testing.assert_allclose(got, rates[whole], rtol=2e-6)
 
 
-def test_every_set_of_tensor2tensor_has_its_rates() -> None:
-    assert {name for name in registry.list_hparams() if name.startswith("transformer_")} == {
-        *T2T_RATES["sets"].tolist()
-    }
-
-
 def test_schedule_counts_micro_batches_of_an_update_as_one() -> None:
     h = HParams()
     schedule = Schedule(h, accumulate=3)

@@ -21,33 +21,11 @@ def test_what_is_saved_is_loaded(tmp_path):
     assert checked_json.load(path, "") == {"a": 1}, "by hand, without a checksum"
 
 
-def test_every_flipped_bit_is_found_or_harmless(tmp_path):
-    path = tmp_path / "x.json"
-    checked_json.save(path, VALUES)
-    content, expected = path.read_bytes(), checked_json.load(path, "")
-    found = 0
-    for bit in range(8 * len(content)):
-        damaged = bytearray(content)
-        damaged[bit // 8] ^= 1 << bit % 8
-        path.write_bytes(damaged)
-        try:
-            loaded = checked_json.load(path, "put a copy back")
-        except T2TError as error:
-            found += str(error).startswith(f"{path}: corrupt")
-            continue
-        added = loaded.keys() - expected.keys()  # the checksum by another name, which no reader knows
-        assert {name: loaded[name] for name in expected} == expected
-        assert len(added) <= 1
-    assert found > 6 * len(content)
-
-
 def test_what_was_changed_by_hand_says_so(tmp_path):
     path = tmp_path / "x.json"
     checked_json.save(path, {"a": 1})
     path.write_text(path.read_text().replace('"a": 1', '"a": 2'))
-    with pytest.raises(
-        T2TError, match=r'put it back\. If you changed it yourself, remove the line "checksum"'
-    ):
+    with pytest.raises(T2TError, match=r"put it back\. If you changed it yourself, remove the line"):
         checked_json.load(path, "put it back")
 
 

@@ -71,11 +71,7 @@ def test_packed_lines(where: str) -> None:
 @pytest.mark.parametrize(
     ("content", "where", "message"),
     [
-        (
-            gzip.compress(b"a\nb\n", mtime=0)[:-3],
-            "in.en.gz",
-            r"in\.en\.gz: corrupt gzip file: .*; put a valid copy back",
-        ),
+        (gzip.compress(b"a\nb\n", mtime=0)[:-3], "in.en.gz", r"in\.en\.gz: corrupt gzip file: "),
         (gzip.compress(b"a\n", mtime=0) + b"x", "in.en.gz", r"in\.en\.gz: corrupt gzip file: "),
         (b"plain\n", "in.en.gz", r"in\.en\.gz: corrupt gzip file: "),
         (gzip.compress(b"a\n\xff\n", mtime=0), "in.gz", r"in\.gz: line 2 is not UTF-8"),

@@ -1,6 +1,5 @@
 """Processes that are forked from one that computes: an error in the place of a process that hangs."""
 
-import os
 import subprocess
 import sys
 import textwrap
@@ -35,23 +34,12 @@ def test_a_child_of_a_process_that_has_not_computed_can() -> None:
     assert in_child(processes.start_computing) == "None"
 
 
-def test_a_model_is_of_the_process_that_has_loaded_it() -> None:
-    owner = os.getpid()
-    processes.check_not_forked(owner)
-    assert "the model was loaded before this process was forked" in in_child(
-        lambda: processes.check_not_forked(owner)
-    )
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("before", "said"),
     [
         pytest.param("tf.config.list_physical_devices()", "can", marks=pytest.mark.nightly),
-        (
-            "tf.constant(1) + 1",
-            "this process was forked from one that used TensorFlow or JAX, and would hang: ",
-        ),
+        ("tf.constant(1) + 1", "this process was forked from one that used TensorFlow or JAX"),
     ],
 )
 def test_others_who_use_tensorflow_are_noticed(before: str, said: str) -> None:

@@ -12,14 +12,7 @@ from t2t_revival import T2TError
 from t2t_revival.data.vocabulary import Vocabularies, open_vocabulary
 from t2t_revival.data.vocabulary.extension import extend, extends
 from t2t_revival.data.vocabulary.marian import MarianVocabulary, in_order, pack
-from tests.support.marian_models import (
-    LINES,
-    PIECES,
-    ZIELE,
-    sentencepiece_model,
-    table,
-    vocabulary_content,
-)
+from tests.support.marian_models import LINES, PIECES, ZIELE, sentencepiece_model, table, vocabulary_content
 
 CONTENT = vocabulary_content()
 

@@ -90,10 +90,6 @@ def test_a_line_is_cut_into_subwords(vocabulary):
     assert "".join(map(vocabulary.decode, ([token] for token in ids))) == "the old dog"
 
 
-def test_encode_batch_is_encode_of_each(vocabulary):
-    assert vocabulary.encode_batch(TEXT) == [vocabulary.encode(line) for line in TEXT]
-
-
 def test_training_is_deterministic(vocabulary, tmp_path):
     again = Vocabulary.train(iter(TEXT), tmp_path / "v.spm", 340)
     assert again.fingerprint == vocabulary.fingerprint
@@ -111,9 +107,7 @@ def test_user_symbols_are_one_piece(tmp_path):
 
 def test_a_vocabulary_too_large_for_the_text_names_the_largest(tmp_path):
     path = tmp_path / "v.spm"
-    with pytest.raises(
-        VocabularyTooLargeError, match=r"--vocab_size=50000: .* --vocab_size=\d+ or less"
-    ) as raised:
+    with pytest.raises(VocabularyTooLargeError, match=r"--vocab_size=50000: .* --vocab_size=\d+") as raised:
         Vocabulary.train(TEXT, path, 50_000)
     assert not any(tmp_path.iterdir())
     assert Vocabulary.train(TEXT, path, raised.value.max_size).size == raised.value.max_size

@@ -1,10 +1,10 @@
 """Lines with markup through a translator: what it gets, and what comes of its outputs."""
 
-import keras
 import pytest
 
-from t2t_revival import DecodeHParams, HParams, T2TError, Transformer, Translator
+from t2t_revival import DecodeHParams, T2TError
 from t2t_revival.addons.markup.plain import describe_faults
+from tests.support.exported import make_translator
 
 
 def test_unbalanced_lines_are_named_once():
@@ -16,10 +16,7 @@ def test_unbalanced_lines_are_named_once():
 
 
 def translator(vocabulary, asked):
-    keras.utils.set_random_seed(1)
-    hparams = HParams(num_hidden_layers=1, hidden_size=16, filter_size=16, num_heads=2, max_length=12)
-    model = Transformer(hparams, vocabulary.size)
-    return Translator(model, vocabulary, DecodeHParams.parse(f"extra_length=2,beam_size=2,{asked}"))
+    return make_translator(vocabulary, DecodeHParams.parse(f"extra_length=2,beam_size=2,{asked}"))
 
 
 def test_refusals(vocabulary):

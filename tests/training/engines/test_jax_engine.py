@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import sys
@@ -19,7 +18,7 @@ import pytest
 from t2t_revival import RunConfig
 from t2t_revival.checkpoints.directory import list_checkpoints
 from tests.support.backend_process import IN_JAX
-from tests.support.copy_shards import HPARAMS, VOCAB, write_shards
+from tests.support.copy_shards import HPARAMS, VOCAB, assert_same, write_shards
 from tests.support.copy_task import final_arrays, train, train_and_list_losses
 from tests.support.tiny_models import VARIATIONS
 
@@ -137,10 +136,7 @@ def outcomes(copies: list[Path], folder: Path, tensorflow: tuple[Path, list[floa
 
 @pytest.fixture(scope="module")
 def more_outcomes(
-    copies: list[Path],
-    folder: Path,
-    tensorflow: tuple[Path, list[float]],
-    outcomes: dict[str, Outcome],
+    copies: list[Path], folder: Path, tensorflow: tuple[Path, list[float]], outcomes: dict[str, Outcome]
 ) -> dict[str, Outcome]:
     """These trainings, and those that a pull request need not run."""
     jobs, begun = Jobs(folder / "more jobs", copies), tensorflow[0]
@@ -222,9 +218,7 @@ def test_a_resumed_run_ends_with_the_same_bits(outcomes: dict[str, Outcome], fol
     """Dropout's random states and the moving averages of the weights, too."""
     expected, found = (final_arrays(folder / "jobs" / one) for one in ("dropout", "dropout, in parts"))
     assert any(name.startswith("ema/") for name in expected)
-    assert expected.keys() == found.keys()
-    for name, array in expected.items():
-        np.testing.assert_array_equal(found[name], array, err_msg=name)
+    assert_same(found, expected)
 
 
 def test_tensorflow_goes_on_where_jax_stopped(
@@ -273,30 +267,6 @@ def test_float16_scales_the_loss(more_outcomes: dict[str, Outcome]) -> None:
 @pytest.mark.nightly
 def test_each_bucket_is_compiled_once(more_outcomes: dict[str, Outcome]) -> None:
     assert more_outcomes["buckets"]["compilations"] == 3, "buckets of up to 4, 6 and 9 tokens"
-
-
-@pytest.mark.nightly
-def test_a_killed_training_ends_with_the_same_bits(copies: list[Path], tmp_path: Path) -> None:
-    hparams = {"batch_size": 90, "layer_prepostprocess_dropout": 0.1, "train_steps": 30}
-    job = {"hparams": hparams, "config": {"eval_frequency": 7}}
-    jobs = Jobs(tmp_path / "whole", copies)
-    whole = jobs.add("out", **job)
-    jobs.run()
-    for step in (9, 19):
-        halting = Jobs(tmp_path / "killed", copies)
-        halting.add("out", **job, halt=step)
-        process = halting.start()
-        assert process.stdout
-        while (line := process.stdout.readline()) != f"step {step}\n":
-            assert line, process.communicate()
-        process.send_signal(signal.SIGKILL)
-        process.communicate()
-    again = Jobs(tmp_path / "killed", copies)
-    killed = again.add("out", **job)
-    again.run()
-    expected, found = final_arrays(whole), final_arrays(killed)
-    for name, array in expected.items():
-        np.testing.assert_array_equal(found[name], array, err_msg=name)
 
 
 @pytest.mark.nightly
