@@ -170,15 +170,6 @@ def test_shards_that_are_not_those_of_the_metadata_are_named(corpus, tmp_path, h
         translation(None).open(tmp_path).split("train")
 
 
-def test_leftovers_of_a_problem_are_removed_and_no_others(corpus, tmp_path):
-    mine = [".translate_ende-train-00000-of-00010.tmp", ".translate_ende.meta.json.tmp"]
-    others = [".q-train-00000-of-00010.tmp", ".translate_ende_x-train-00000-of-00010.tmp"]
-    for name in (*mine, *others, ".vocab.translate_ende.100.spm.tmp"):
-        (tmp_path / name).touch()
-    translation(corpus).generate_data(tmp_path)
-    assert {path.name for path in tmp_path.glob(".*")} == set(others)
-
-
 def test_a_fingerprint_is_of_content_not_of_place(corpus, subwords_file, tmp_path):
     def fingerprint(folder, lines=None, **vocabulary):
         if lines:
