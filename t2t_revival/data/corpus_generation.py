@@ -142,6 +142,7 @@ class CorpusGeneration:
         source: its own source.
         source_name: the name of the source with the changes that the corpus makes.
         languages: of inputs and targets.
+        plan_file: of the plan, which is removed when the data of all corpora is complete.
     """
 
     def __init__(
@@ -164,7 +165,7 @@ class CorpusGeneration:
         self._name = corpus.files_name(spec.name)
         self._folders = Folders(data_dir, unfinished_dir(data_dir, spec.name))
         file = partial(work_file, data_dir.absolute(), spec.name, corpus.name)  # the same on other machines
-        self._plan_file = file(PLAN)
+        self.plan_file = file(PLAN)
         self._rules_file, self._alignments_file = file("train.rules"), file("train.align")
 
     @property
@@ -195,9 +196,9 @@ class CorpusGeneration:
         """Returns whether all files of a finished generation are there and valid."""
         if not (self._plan and self._plan.splits) or self._missing_references():
             return False
-        for name, known, _ in self._plan.vocabularies:
-            if not (self._data_dir / name).exists() or fingerprint(self._data_dir / name) != known:
-                return False
+        files = [(self._data_dir / name, known) for name, known, _ in self._plan.vocabularies]
+        if not all(file.exists() and fingerprint(file) == known for file, known in files):
+            return False
         self._progress("verifying", 0, 0)
         return not shards_to_make(self._plan, self._folders)
 
@@ -259,7 +260,7 @@ class CorpusGeneration:
         """Writes the plan, with the vocabularies, unless it is written."""
         if not self.plan.vocabularies:
             self._plan = self.plan.with_vocabularies(vocabularies)
-            self._plan.save(self._plan_file)
+            self._plan.save(self.plan_file)
 
     def apply_rules(self) -> None:
         """Finds the pairs of train that cleaning drops, if it is asked for and not done.
@@ -349,7 +350,3 @@ class CorpusGeneration:
                 self._progress(f"{self.source_name}, {language}: {note}", 0, 0)
         self._plan = dataclasses.replace(plan, splits=splits)
         self._plan.save(metadata_path(self._data_dir, self._name))
-
-    def end(self) -> None:
-        """Removes the plan of data that is complete."""
-        self._plan_file.unlink(missing_ok=True)

@@ -353,7 +353,7 @@ def generate(
                 plans = {}
             generation.make_missing(next(iter(plans.values()), None), shard_runner)
             for corpus in corpora:
-                corpus.end()
+                corpus.plan_file.unlink(missing_ok=True)
         finally:
             for corpus in corpora:
                 corpus.source.close()

@@ -153,7 +153,10 @@ def test_corrupt_or_foreign_metadata_is_named(tmp_path, content):
 @pytest.mark.parametrize(
     ("harm", "fault"),
     [
-        (lambda shard: shard.unlink(), "shard translate_ende-train-00001-of-00010 is missing"),
+        (
+            lambda shard: shard.unlink(),
+            "translate_ende-train-00001-of-00010: missing; to make this shard again, run t2t-datagen",
+        ),
         (lambda shard: shard.write_bytes(b"1234"), r"00001-of-00010: 4 bytes instead of \d+"),
         (lambda shard: (shard.parent / f"{shard.name[:-5]}00002").touch(), "00002 is not among the 10"),
         (
