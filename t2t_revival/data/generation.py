@@ -94,7 +94,7 @@ class Generation:
         overwrite, is_finished = self.spec.overwrite, "" in plans and bool(plans[""].splits)
         try:
             if not (overwrite and is_finished):
-                self._check(plans)
+                self.check(plans)
                 return False
         except T2TError:
             if not overwrite:
@@ -105,7 +105,7 @@ class Generation:
         remove_data(self.data_dir, self.spec.name, self.spec.config.vocab_file)
         return True
 
-    def _check(self, plans: Mapping[str, Metadata]) -> None:
+    def check(self, plans: Mapping[str, Metadata]) -> None:
         """Checks that data was made as requested, of what has not changed.
 
         All plans have the same vocabularies. An interrupted generation may have left some corpora alone.
