@@ -8,34 +8,41 @@ PROBLEM.CORPUS-*, PROBLEM.CORPUS.meta.json  the same of each of several corpora
 PROBLEM.meta.json                           names and weights of several corpora, sums of their counts
 vocab.PROBLEM.SIZE.spm                      the vocabulary of all corpora, or one for each side
 
-`corpus_generation` has the steps of each corpus, `VocabularyStep` that of all: it copies the given
-vocabularies, or trains them on a sample.
+`corpus_generation` has the steps of each corpus, `Generation` those of all: it copies the given vocabularies,
+or trains them on a sample.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import multiprocessing
+import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from enum import Enum
-from functools import partial
-from itertools import chain
 from pathlib import Path
 
-from t2t_revival.data import corpus_generation
 from t2t_revival.data.base_source import DEV, SPLITS, TRAIN, Row
 from t2t_revival.data.cleaning import passes_rules
 from t2t_revival.data.config import DataSpec, Metadata, SplitCounts, metadata_path, unfinished_dir
+from t2t_revival.data.corpus_generation import (
+    PLAN,
+    CorpusGeneration,
+    OnProgress,
+    other_data,
+    read_plan,
+    remove_data,
+)
 from t2t_revival.data.mixture import SUFFIXES, Corpus, CorpusRows, Mixture
 from t2t_revival.data.vocabulary import TextEncoder, copy_name, open_vocabulary
 from t2t_revival.data.vocabulary.extension import extend, no_symbols
-from t2t_revival.data.vocabulary.sentencepiece import Vocabulary, VocabularyTooLargeError, as_piece
+from t2t_revival.data.vocabulary.sentencepiece import Vocabulary, VocabularyTooLargeError
 from t2t_revival.data.vocabulary.text_encoder import symbol
 from t2t_revival.data.workers import ShardRunner, make_shards
 from t2t_revival.errors import T2TError
-from t2t_revival.utils.files import atomic_write, check_file_name, is_file_name
+from t2t_revival.utils.files import atomic_write, check_file_name, exclusive_lock, is_file_name, make_folder
 from t2t_revival.utils.origins import Origins
 
 SAMPLE_CHARACTERS = 20_000_000  # of both sides together, on which a vocabulary is trained
@@ -52,38 +59,131 @@ class Side(Enum):
 
 
 @dataclass(frozen=True)
-class VocabularyStep:
-    """The vocabularies of a data_dir.
+class Generation:
+    """The data of a problem in a data_dir, which is locked.
 
     Attributes:
         spec: of the data.
         mixture: its corpora.
-        corpora: the same, with plans.
+        corpora: the same, as far as they are made.
         data_dir: a vocabulary of the right name that is there is used, as in T2T.
-        work_dir: the folder for new ones.
-        on_training: called before one is trained.
+        progress: see `generate`.
     """
 
     spec: DataSpec
     mixture: Mixture
-    corpora: Sequence[corpus_generation.CorpusGeneration]
+    corpora: Sequence[CorpusGeneration]
     data_dir: Path
-    work_dir: Path
-    on_training: Callable[[], None]
+    progress: OnProgress
 
-    def make(self, sizes: Sequence[int]) -> list[TextEncoder]:
-        """Returns the vocabulary of both sides, or those of inputs and targets, in `data_dir` or `work_dir`.
+    @property
+    def work_dir(self) -> Path:
+        """The folder for what is not finished."""
+        return unfinished_dir(self.data_dir, self.spec.name)
 
-        `sizes` are those of the vocabularies that the data was made with; empty for new data.
+    def begins_again(self, plans: Mapping[str, Metadata]) -> bool:
+        """Removes data that `overwrite` replaces, and checks it otherwise; returns whether it was removed.
+
+        That is what is finished, or cannot go on. An unfinished generation can go on that was begun as it is
+        asked for, of files that have not changed: the same command resumes also with `overwrite`.
 
         Raises:
-            T2TError: a vocabulary is corrupt or lacks symbols, or none can be trained.
+            T2TError: data was made otherwise, or of what has changed. Or the new source cannot be read: then
+                nothing is removed.
         """
+        overwrite, is_finished = self.spec.overwrite, "" in plans and bool(plans[""].splits)
+        try:
+            if not (overwrite and is_finished):
+                self.check(plans)
+                return False
+        except T2TError:
+            if not overwrite:
+                raise
+        for corpus in self.corpora:
+            corpus.source.counts()
+            corpus.start_again()
+        remove_data(self.data_dir, self.spec.name, self.spec.config.vocab_file)
+        return True
+
+    def check(self, plans: Mapping[str, Metadata]) -> None:
+        """Checks that data was made as requested, of what has not changed.
+
+        All plans have the same vocabularies. An interrupted generation may have left some corpora alone.
+        """
+        if not self.mixture.is_single:
+            if "" in plans and not plans[""].corpora:
+                raise not_mixed(plans[""], self.data_dir)
+            self.spec.config.check(self.data_dir, next(iter(plans.values())), None)
+        for corpus in self.corpora:
+            corpus.check()
+
+    def make_missing(self, made: Metadata | None, shard_runner: ShardRunner) -> None:
+        """Makes what is missing; `made` is the plan of a corpus that was begun, with its vocabularies.
+
+        New vocabularies are moved to their own names after the plans are written: a failure before that does
+        not bind the data_dir to a source or a vocabulary size.
+        """
+        missing = [corpus for corpus in self.corpora if not corpus.is_complete()]
+        if not missing:
+            return
+        self.progress("reading", 0, 0)
+        if not os.access(self.data_dir, os.W_OK | os.X_OK):
+            raise T2TError(f"--data_dir={self.data_dir}: not writable; give another --data_dir")
+        self.remove_work_dir()  # of a process that was killed
+        self.work_dir.mkdir(exist_ok=True)
+        for corpus in missing:
+            corpus.read_source()
+        if not any(DEV in corpus.plan.pairs for corpus in self.corpora):
+            source = self.spec.config.data_source
+            raise T2TError(f"--data_source={source}: no corpus has a dev split; one must have it")
+        vocabularies = self._vocabularies(made)
+        for corpus in missing:
+            corpus.begin(vocabularies)
+        files = [each.path.replace(self.data_dir / each.path.name) for each in vocabularies]
+        for corpus in missing:
+            if not self.mixture.is_single:
+                self.progress(f"corpus {corpus.corpus.name}: {corpus.source_name}", 0, 0)
+            corpus.make(files, shard_runner)
+
+    def metadata(self, made: Metadata | None) -> Metadata:
+        """Returns the metadata of complete data; that of a mixture is written unless `made` is the same."""
+        if self.mixture.is_single:
+            return self.corpora[0].plan
+        name, corpora = self.spec.name, {corpus.corpus.name: corpus.plan for corpus in self.corpora}
+        metadata = summed(name, _lasting_name(self.spec, self.corpora), self.mixture, corpora)
+        if metadata != made:
+            metadata.save(metadata_path(self.data_dir, name))
+        return metadata
+
+    def remove_work_dir(self) -> None:
+        """Removes the folder for what is not finished, unless a corpus has its plan there."""
+        if not any(self.work_dir.glob(f"*{PLAN}")):
+            shutil.rmtree(self.work_dir, ignore_errors=True)
+
+    def _vocabularies(self, made: Metadata | None) -> list[TextEncoder]:
+        """Returns the vocabulary of both sides, or those of inputs and targets; new ones are in `work_dir`.
+
+        Raises:
+            T2TError: a vocabulary is corrupt or lacks symbols, none can be trained, or it is another one than
+                that of `made`.
+        """
+        known = made.vocabularies if made else []
+        separate = len(known) > 1 if made else self.spec.config.separate_vocabularies
+        sides = (Side.INPUTS, Side.TARGETS) if separate else (Side.BOTH,)
+        if made and all((self.data_dir / file.name).exists() for file in known):
+            opened = made.open_vocabularies(self.data_dir).all
+            return [self._checked(*each) for each in zip(opened, sides, strict=True)]
         if self.mixture.is_single:
             self.corpora[0].apply_rules()
-        separate = len(sizes) > 1 if sizes else self.spec.config.separate_vocabularies
-        sides = (Side.INPUTS, Side.TARGETS) if separate else (Side.BOTH,)
-        return [self._vocabulary(side, size) for side, size in zip(sides, sizes or (0, 0), strict=False)]
+        sizes = [file.size for file in known] or [0, 0]
+        new = [self._vocabulary(*each) for each in zip(sides, sizes, strict=False)]
+        for old, vocabulary in zip(known, new, strict=False):
+            if old.fingerprint != vocabulary.fingerprint:
+                raise T2TError(
+                    f"{self.data_dir / old.name} was missing, and {self.spec.config.data_source} yields "
+                    "another vocabulary than before; put the old file back or give another --data_dir"
+                )
+        return new
 
     def _vocabulary(self, side: Side, known_size: int) -> TextEncoder:
         config = self.spec.config
@@ -97,9 +197,12 @@ class VocabularyStep:
         existing = self.data_dir / f"{self._name(side)}.{size}.spm"
         return self._checked(Vocabulary(existing), side) if existing.exists() else self._trained(side, size)
 
+    def _on_training(self) -> None:
+        self.progress("vocabulary", 0, sum(corpus.plan.pairs[TRAIN] for corpus in self.corpora))
+
     def _updated(self, given: Path, side: Side) -> TextEncoder:
         """Returns a vocabulary to which the pieces that the text needs are added."""
-        self.on_training()
+        self._on_training()
         vocabulary, name = open_vocabulary(given), self._name(side)
         new = self.work_dir / f"{name}.new{Path(copy_name(given)).suffix}"
         size = self.spec.config.vocab_size
@@ -113,7 +216,7 @@ class VocabularyStep:
         return open_vocabulary(self.work_dir / copy_name(given))
 
     def _trained(self, side: Side, size: int) -> TextEncoder:
-        self.on_training()
+        self._on_training()
         lines, symbols, name = list(self.text(side)), self._symbols(side), self._name(side)
         try:
             return Vocabulary.train(lines, self.work_dir / f"{name}.{size}.spm", size, symbols)
@@ -204,7 +307,7 @@ def generate(
     spec: DataSpec,
     data_dir: Path,
     tmp_dir: Path | None,
-    progress: corpus_generation.OnProgress | None,
+    progress: OnProgress | None,
     shard_runner: ShardRunner = make_shards,
 ) -> Metadata:
     """Makes the missing parts of a problem's data and returns the metadata, as written.
@@ -235,90 +338,78 @@ def generate(
         check_file_name(given)
     tmp_dir = tmp_dir or data_dir / "tmp"
     progress = progress or (lambda stage, done, total: None)
-    with corpus_generation.created(data_dir, unfinished_dir(data_dir, spec.name)):
-        make = partial(_generate, spec, data_dir, tmp_dir, progress, shard_runner)
-        if metadata_path(data_dir, spec.name).is_file() and (made := make(is_locked=False)):
-            return made  # complete: many processes may read it at the same time
-        with corpus_generation.generation_lock(data_dir, progress):
-            made = make(is_locked=True)
-            assert made
-            return made
+    with _locked(data_dir, progress):
+        mixture = _mixture(spec, data_dir)
+        names = dict.fromkeys(["", *(corpus.name for corpus in mixture.corpora)])
+        plans = {name: plan for name in names if (plan := read_plan(data_dir, spec.name, name))}
+        spec = _as_made(spec, plans)
+        corpora = [
+            CorpusGeneration(spec, corpus, plans.get(corpus.name), data_dir, tmp_dir, progress)
+            for corpus in mixture.corpora
+        ]
+        generation = Generation(spec, mixture, corpora, data_dir, progress)
+        try:
+            if plans and generation.begins_again(plans):
+                plans = {}
+            generation.make_missing(next(iter(plans.values()), None), shard_runner)
+            for corpus in corpora:
+                corpus.plan_file.unlink(missing_ok=True)
+        finally:
+            for corpus in corpora:
+                corpus.source.close()
+            with suppress(OSError):  # missing or not empty
+                tmp_dir.rmdir()
+            generation.remove_work_dir()
+        return generation.metadata(plans.get(""))
 
 
-def _generate(
-    spec: DataSpec,
-    data_dir: Path,
-    tmp_dir: Path,
-    progress: corpus_generation.OnProgress,
-    shard_runner: ShardRunner,
-    *,
-    is_locked: bool,
-) -> Metadata | None:
-    """Makes what is missing; returns the metadata, or `None` where that needs the lock of the data_dir."""
-    work_dir = unfinished_dir(data_dir, spec.name)
-    mixture = _mixture(spec, data_dir)
-    names = dict.fromkeys([spec.name, *(corpus.files_name(spec.name) for corpus in mixture.corpora)])
-    plans = {name: plan for name in names if (plan := corpus_generation.read_plan(name, data_dir))}
-    if plans:
-        before, config = next(iter(plans.values())), spec.config
-        separate = config.separate_vocabularies
-        config = dataclasses.replace(  # as the data was made, where it says nothing else
-            config,
-            data_source=config.data_source or before.source,
-            clean=before.clean if config.clean is None else config.clean,
-            separate_vocabularies=len(before.vocabularies) > 1 if separate is None else separate,
-            normalize=config.normalize or before.normalize,
-        )
-        spec = dataclasses.replace(spec, config=config)
-    corpora = [
-        corpus_generation.CorpusGeneration(
-            spec, corpus, plans.get(corpus.files_name(spec.name)), data_dir, tmp_dir, progress
-        )
-        for corpus in mixture.corpora
-    ]
-    if plans and _is_to_be_removed(spec, mixture, corpora, plans, data_dir):
-        if not is_locked:
-            return None
-        _remove(spec, corpora, plans, data_dir)
-        plans = {}
-    if missing := [corpus for corpus in corpora if not corpus.is_complete()]:
-        if not is_locked:
-            return None
-        with ExitStack() as after_failure:
-            if not mixture.is_single:  # whose folder has no plan
-                after_failure.callback(shutil.rmtree, work_dir, ignore_errors=True)
-            for corpus in missing:
-                after_failure.callback(corpus.clean_unless_begun)
-            progress("reading", 0, 0)
-            patterns = (f".{spec.name}-*.tmp", f".{spec.name}.*.tmp", f".vocab.{spec.name}.*.tmp")
-            for path in chain.from_iterable(map(data_dir.glob, patterns)):  # of a write that was killed
-                path.unlink(missing_ok=True)
-            for corpus in missing:
-                corpus.read_source()
-            if not any(DEV in corpus.plan.pairs for corpus in corpora):
-                source = spec.config.data_source
-                raise T2TError(f"--data_source={source}: no corpus has a dev split; one must have it")
-            on_training = partial(progress, "vocabulary", 0, sum(each.plan.pairs[TRAIN] for each in corpora))
-            step = VocabularyStep(spec, mixture, corpora, data_dir, work_dir, on_training)
-            vocabularies = _vocabularies(step, next(iter(plans.values()), None))
-            for corpus in missing:
-                if not mixture.is_single:
-                    progress(f"corpus {corpus.corpus.name}: {corpus.source_name}", 0, 0)
-                corpus.make(vocabularies, shard_runner)
-            shutil.rmtree(work_dir, ignore_errors=True)
-            after_failure.pop_all()
-    if mixture.is_single:
-        return corpora[0].plan
-    made = {corpus.corpus.name: corpus.plan for corpus in corpora}
-    metadata = summed(spec.name, _lasting_name(spec, corpora), mixture, made)
-    if metadata != plans.get(spec.name):
-        metadata.save(metadata_path(data_dir, spec.name))
-    return metadata
+@contextmanager
+def _locked(data_dir: Path, progress: OnProgress) -> Iterator[None]:
+    """Creates a data_dir and locks it; after a failure, removes it and its new parents if empty.
+
+    Another process that generates data there is waited for, which is said. A worker that begins does not
+    wait: it runs the script again whose process holds the lock.
+
+    Raises:
+        T2TError: the folder cannot be created; or this is such a worker, and another process holds the lock.
+    """
+    new = [folder for folder in (data_dir, *data_dir.parents) if not folder.exists()]
+    busy = f"{data_dir}: another process is generating data there"
+    begins = getattr(multiprocessing.current_process(), "_inheriting", False)  # as multiprocessing asks
+    refusal = f"{busy}; wait for it" if begins else None
+    try:
+        make_folder(data_dir)
+    except OSError as error:
+        raise T2TError(f"--data_dir={data_dir}: cannot be created ({error.strerror})") from error
+    with exclusive_lock(data_dir, refusal, lambda: progress(f"{busy}; waiting for it", 0, 0)):
+        try:
+            yield
+        except BaseException:
+            with suppress(OSError):  # not empty
+                for folder in new:
+                    folder.rmdir()
+            raise
+
+
+def _as_made(spec: DataSpec, plans: Mapping[str, Metadata]) -> DataSpec:
+    """Returns the spec with the settings of data that is there, where it says nothing else."""
+    if not plans:
+        return spec
+    before, config = next(iter(plans.values())), spec.config
+    separate = config.separate_vocabularies
+    config = dataclasses.replace(
+        config,
+        data_source=config.data_source or before.source,
+        clean=before.clean if config.clean is None else config.clean,
+        separate_vocabularies=len(before.vocabularies) > 1 if separate is None else separate,
+        normalize=config.normalize or before.normalize,
+    )
+    return dataclasses.replace(spec, config=config)
 
 
 def _mixture(spec: DataSpec, data_dir: Path) -> Mixture:
     """Returns the requested corpora; without a request, those that the data_dir was begun with."""
-    made, data_source = corpus_generation.read_plan(spec.name, data_dir), spec.config.data_source
+    made, data_source = read_plan(data_dir, spec.name), spec.config.data_source
     if made and not data_source and not made.corpora:
         return Mixture((Corpus("", made.source),))
     mixture = spec.mixture(data_source or (made.source if made else _default_source(spec, data_dir)))
@@ -334,89 +425,13 @@ def _default_source(spec: DataSpec, data_dir: Path) -> str:
         T2TError: it does, so that a problem or a source seems to be forgotten.
     """
     default = spec.default_source and spec.make_source(Corpus("", spec.default_source), None).name
-    if foreign := [
-        other for other in corpus_generation.other_data(data_dir, spec.name) if other.source != default
-    ]:
+    if foreign := [other for other in other_data(data_dir, spec.name) if other.source != default]:
         asked = f"--data_source={spec.default_source or 'FOLDER'}"
         raise T2TError(
             f"{data_dir} holds {foreign[0].held}, and no data of {spec.name}: give "
             f"--problem={foreign[0].name}, or {asked} to make data of {spec.name} beside it"
         )
     return spec.default_source
-
-
-def _is_to_be_removed(
-    spec: DataSpec,
-    mixture: Mixture,
-    corpora: Sequence[corpus_generation.CorpusGeneration],
-    plans: Mapping[str, Metadata],
-    data_dir: Path,
-) -> bool:
-    """Returns whether `overwrite` removes data: what cannot go on, or is finished; checks it otherwise.
-
-    An unfinished generation can go on that was begun as it is asked for, of files that have not changed: the
-    same command resumes also with `overwrite`.
-    """
-    is_finished = spec.name in plans and bool(plans[spec.name].splits)
-    try:
-        if not (spec.overwrite and is_finished):
-            _check(spec, mixture, corpora, plans, data_dir)
-            return False
-    except T2TError:
-        if not spec.overwrite:
-            raise
-    return True
-
-
-def _remove(
-    spec: DataSpec,
-    corpora: Sequence[corpus_generation.CorpusGeneration],
-    plans: Mapping[str, Metadata],
-    data_dir: Path,
-) -> None:
-    """Removes data; it is kept where the new source cannot be read."""
-    try:
-        for corpus in corpora:
-            corpus.source.counts()
-    except BaseException:
-        for corpus in corpora:
-            corpus.close()
-        raise
-    for plan in plans.values():
-        corpus_generation.remove_data(data_dir, plan, spec.config.vocab_file)
-    for corpus in corpora:
-        corpus.start_again()
-
-
-def _check(
-    spec: DataSpec,
-    mixture: Mixture,
-    corpora: Sequence[corpus_generation.CorpusGeneration],
-    plans: Mapping[str, Metadata],
-    data_dir: Path,
-) -> None:
-    """Checks that data was made as requested, of what has not changed, and that its vocabulary has all tags.
-
-    All plans have the same vocabularies. An interrupted generation may have left some corpora alone.
-    """
-    if not mixture.is_single:
-        if spec.name in plans and not plans[spec.name].corpora:
-            raise not_mixed(plans[spec.name], data_dir)
-        plan = next(iter(plans.values()))
-        spec.config.check(data_dir, plan, None)
-        if mixture.tags and (path := data_dir / plan.vocab_file).exists():
-            vocabulary = open_vocabulary(path)
-            known = vocabulary.pieces if isinstance(vocabulary, Vocabulary) else []
-            if missing := [tag for tag in mixture.tags if as_piece(symbol(tag)) not in known]:
-                if not isinstance(vocabulary, Vocabulary):
-                    raise no_symbols(vocabulary, missing)
-                raise T2TError(
-                    f"--data_source={spec.config.data_source}: tag {missing[0]!r} is not in {path}: give "
-                    "another --data_dir, where a new vocabulary has it, or add it there with "
-                    f"--vocab_file={path} --update_vocab"
-                )
-    for corpus in corpora:
-        corpus.check()
 
 
 def not_mixed(metadata: Metadata, data_dir: Path) -> T2TError:
@@ -427,32 +442,7 @@ def not_mixed(metadata: Metadata, data_dir: Path) -> T2TError:
     )
 
 
-def _vocabularies(step: VocabularyStep, made: Metadata | None) -> list[Path]:
-    """Returns the files of the vocabularies of data that was made, or begins data with new ones.
-
-    New ones are moved to their own names after the plans are written: a failure before that does not bind the
-    data_dir to a source or a vocabulary size.
-    """
-    known, data_dir = made.vocabularies if made else [], step.data_dir
-    if made and known and all((data_dir / file.name).exists() for file in known):
-        vocabularies = made.open_vocabularies(data_dir).all
-        for corpus in step.corpora:
-            corpus.begin(vocabularies)
-        return [vocabulary.path for vocabulary in vocabularies]
-    step.work_dir.mkdir(exist_ok=True)
-    new = step.make([file.size for file in known])
-    for old, vocabulary in zip(known, new, strict=False):
-        if old.fingerprint != vocabulary.fingerprint:
-            raise T2TError(
-                f"{data_dir / old.name} was missing, and {step.spec.config.data_source} yields another "
-                "vocabulary than before; put the old file back or give another --data_dir"
-            )
-    for corpus in step.corpora:
-        corpus.begin(new)
-    return [each.path.replace(data_dir / each.path.name) for each in new]
-
-
-def _lasting_name(spec: DataSpec, corpora: Iterable[corpus_generation.CorpusGeneration]) -> str:
+def _lasting_name(spec: DataSpec, corpora: Iterable[CorpusGeneration]) -> str:
     """Returns a `--data_source` of the same mixture that does not depend on the current folder."""
     data_source = spec.config.data_source or ""
     if data_source.endswith(SUFFIXES):

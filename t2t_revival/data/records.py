@@ -91,11 +91,11 @@ def checked_paths(data_dir: Path, name: str, split: str, sizes: Sequence[int]) -
             f"{data_dir}: {strange[0]} is not among the {len(sizes)} shards in the metadata, such as "
             f"{paths[0].name}; remove those that do not belong there"
         )
-    if missing := [path.name for path in paths if not path.exists()]:
-        raise T2TError(f"{data_dir}: shard {missing[0]} is missing; to make it, run ", remake(name, data_dir))
     for path, size in zip(paths, sizes, strict=True):
-        if path.stat().st_size != size:
-            raise T2TError(f"{path}: {path.stat().st_size} bytes instead of {size}; ", *remedy(path))
+        actual = path.stat().st_size if path.name in found else None
+        if actual != size:
+            found_there = "missing" if actual is None else f"{actual} bytes instead of {size}"
+            raise T2TError(f"{path}: {found_there}; ", *remedy(path))
     return paths
 
 

@@ -119,8 +119,8 @@ class ShardMaker:
         path = folders.shard(task)
         with writing(path, "free disk space; the same command goes on"):
             write_shard(path, examples)
-        counts = dataclasses.replace(counts, shard_bytes=(path.stat().st_size,))
-        checked_json.save(folders.counts(task), dataclasses.asdict(counts))
+            counts = dataclasses.replace(counts, shard_bytes=(path.stat().st_size,))
+            checked_json.save(folders.counts(task), dataclasses.asdict(counts))
 
     def _encode(self, task: ShardTask, examples: list[bytes], on_encoded: OnPairs) -> SplitCounts:
         """Appends the serialised examples of a task to `examples` and returns their counts."""
@@ -225,51 +225,39 @@ def make_shards(tasks: Sequence[ShardTask], maker: ShardMaker, folders: Folders,
     Raises:
         T2TError: the source cannot be read, or a worker died.
     """
-    pairs = sum(task.pairs for task in tasks)
-    workers = min(cores(), len(tasks), math.ceil(pairs / PAIRS_PER_WORKER))
+    workers = min(cores(), len(tasks), math.ceil(sum(task.pairs for task in tasks) / PAIRS_PER_WORKER))
     processes = multiprocessing.get_context("forkserver")
     counter = SharedCounter(processes.Event(), processes.Value("q", 0))
-    if workers > 1:
-        start = (PackedMaker.of(maker), folders, counter)
-        _run_pool(tasks, start, workers, processes, lambda: on_pairs(counter.pairs.value))
+    if workers <= 1:
+        for task in tasks:
+            maker.make(task, folders, counter)
+            on_pairs(counter.pairs.value)
         return
-    for task in tasks:
-        maker.make(task, folders, counter)
-        on_pairs(counter.pairs.value)
-
-
-def cores() -> int:
-    """Returns the number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _run_pool(
-    tasks: Sequence[ShardTask],
-    start: tuple[PackedMaker, Folders, SharedCounter],
-    workers: int,
-    processes: Any,
-    on_poll: Callable[[], None],
-) -> None:
-    """Runs tasks in a pool of processes that begin with `_start_worker(*start)`."""
+    packed = PackedMaker.of(maker)
     processes.set_forkserver_preload([__name__])
     with (
         _interruptions_later() as interruptions,
-        ProcessPoolExecutor(workers, processes, _start_worker, start) as pool,
+        ProcessPoolExecutor(workers, processes, _start_worker, (packed, folders, counter)) as pool,
     ):
         try:
-            with _interruptions_blocked(), without_main_script(start[0].content):
+            with _interruptions_blocked(), without_main_script(packed.content):
                 pending = {pool.submit(_run_task, task) for task in tasks}
             while pending and not interruptions:
                 finished, pending = wait(pending, POLL_SECONDS, FIRST_COMPLETED)
                 for future in finished:
                     future.result()
-                on_poll()
+                on_pairs(counter.pairs.value)
         except BrokenProcessPool as error:
             if not interruptions:  # which may come to all processes
-                raise T2TError(f"{start[0].died} finished shards are kept: start again to resume") from error
+                raise T2TError(f"{packed.died} finished shards are kept: start again to resume") from error
         finally:
-            start[-1].stop.set()
+            counter.stop.set()
             pool.shutdown(cancel_futures=True)
+
+
+def cores() -> int:
+    """Returns the number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 @contextmanager
@@ -311,10 +299,10 @@ def _start_worker(packed: PackedMaker, folders: Folders, counter: SharedCounter)
     """Prepares a worker process, which leaves signals to its parent and ends with it."""
     global _make_shard
     follow_parent()
-    maker = cache(packed.open)  # opened by the first task, whose error reaches the parent
+    opened = cache(packed.open)  # by the first task, whose error reaches the parent
 
     def make(task: ShardTask) -> None:
-        maker().make(task, folders, counter)
+        opened().make(task, folders, counter)
 
     _make_shard = make
 

@@ -10,36 +10,26 @@ import pytest
 from t2t_revival.cli import datagen
 from t2t_revival.data.workers import cores
 from tests.cli.signals import INTERRUPTIBLE, beginning_with
+from tests.support.line_corpus import write_corpus
 
 SLOW = """
 import multiprocessing, time
 from pathlib import Path
-from t2t_revival import registry
-from t2t_revival import Source
-from t2t_revival import Text2TextProblem
+from t2t_revival import Text2TextProblem, registry
+from t2t_revival.data.sources import FolderSource
 
-class Slow(Source):
-    kind, name, source_lang, target_lang = "slow", "slow", "en", "de"
-
-    def splits(self):
-        return ("train", "dev")
-
-    def count(self, split):
-        return 60_000 if split == "train" else 4
-
+class Slow(FolderSource):
     def pairs(self, split, start, stop):
         slow = multiprocessing.parent_process() and Path(__file__).with_name("slow").exists()
-        for n in range(start, stop):
+        for pair in super().pairs(split, start, stop):
             if slow:
                 time.sleep(0.002)
-            yield f"{n} dogs see the {n * n} other dogs", f"{n} Hunde sehen die {n * n} anderen"
+            yield pair
 
 @registry.register_problem
 class UsrSlow(Text2TextProblem):
-    source_lang, target_lang = "en", "de"
-
     def make_source(self, data_source, tmp_dir):
-        return Slow()
+        return Slow(data_source, "en", "de", tmp_dir)
 """
 
 
@@ -52,8 +42,10 @@ def test_ctrl_c_ends_promptly_and_a_second_run_goes_on(tmp_path, capsys):
     package.mkdir()
     (package / "__init__.py").write_text(SLOW)
     (package / "slow").touch()
-    flags = ["--problem=usr_slow", f"--t2t_usr_dir={package}", f"--data_dir={tmp_path / 'data'}"]
-    command = [sys.executable, "-m", "t2t_revival.cli.datagen", *flags, "--vocab_size=500"]
+    corpus = write_corpus(tmp_path / "corpus", train=60_000, dev=4)
+    flags = [f"--t2t_usr_dir={package}", f"--data_source={corpus}", f"--data_dir={tmp_path / 'data'}"]
+    flags += ["--problem=usr_slow", "--vocab_size=500"]
+    command = [sys.executable, "-m", "t2t_revival.cli.datagen", *flags]
     process = subprocess.Popen(
         beginning_with(INTERRUPTIBLE, command),
         stderr=subprocess.PIPE,
@@ -70,5 +62,5 @@ def test_ctrl_c_ends_promptly_and_a_second_run_goes_on(tmp_path, capsys):
     assert err.splitlines()[-1] == "datagen: error: interrupted"
     assert not list((tmp_path / "data").glob(".*.tmp"))
     (package / "slow").unlink()
-    assert datagen.main(["t2t-datagen", *flags, "--vocab_size=500"]) == 0
+    assert datagen.main(["t2t-datagen", *flags]) == 0
     assert "60,000" in capsys.readouterr().out

@@ -33,7 +33,7 @@ def test_interrupted_corpora_are_named(corpora, capsys, monkeypatch):
     monkeypatch.setattr("t2t_revival.data.workers.write_shard", interrupt)
     flags = ["--problem=translate_ende", "--data_source=news=news:1", "--data_dir=data", "--vocab_size=330"]
     assert datagen.main(["t2t-datagen", *flags]) == 130
-    said = "finished shards are kept, and listed in data/.translate_ende.news.unfinished"
+    said = "finished shards are kept, and listed in data/.translate_ende.unfinished"
     assert said in capsys.readouterr().err
 
 

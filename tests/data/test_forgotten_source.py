@@ -6,7 +6,7 @@ import pytest
 
 from t2t_revival import T2TError, registry
 from t2t_revival.data import library_sources
-from tests.support.line_corpus import snapshot, write_corpus
+from tests.support.line_corpus import snapshot
 
 
 @pytest.fixture
@@ -38,12 +38,6 @@ def test_a_folder_of_another_problem_is_not_filled_with_the_default_source(germa
     with pytest.raises(T2TError, match=rf"no data for {forward} in .*\(it holds translate_ende, made from"):
         problem.open(german)
     assert snapshot(german) == before
-
-
-def test_a_source_that_is_given_is_made_beside_the_other(german, corpus):
-    french = write_corpus(corpus.with_name("french"), languages=("en", "fr"))
-    registry.problem("translate_enfr", data_source=str(french), vocab_size=330).generate_data(german)
-    assert registry.problem("translate_ende").open(german).metadata.source == str(corpus)
 
 
 @pytest.mark.parametrize(

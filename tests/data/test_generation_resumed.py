@@ -1,16 +1,19 @@
 """Generation in a data_dir that holds something: unfinished, complete, lost, corrupt or other data."""
 
 import contextlib
+import errno
 import json
 import multiprocessing
+import os
 import re
 import shutil
 import signal
-import subprocess
 import sys
-import textwrap
+import warnings
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from t2t_revival import T2TError, registry
 from t2t_revival.data import workers
@@ -19,42 +22,73 @@ from t2t_revival.utils.signals import terminable
 from tests.support.data_kinds import KINDS, open_problem
 from tests.support.line_corpus import flip, interrupt_at, snapshot, translation, write_corpus
 
-MIXTURES = ["mixture", "languages"]
-KINDS_OF_FILES = ["plain", "cleaned", "separate", "weighted", "aligned", "trees", *MIXTURES]
+KINDS_OF_FILES = ["plain", "cleaned", "separate", "weighted", "aligned", "trees", "mixture", "languages"]
 
 
 def made_at(files):
     return {path: path.stat().st_mtime_ns for path in files}
 
 
+CHANGES = {
+    "os.rename",
+    "os.remove",
+    "os.mkdir",
+    "os.rmdir",
+    "shutil.rmtree",
+}  # of files, and opening to write
+FAULTS = ["killed", "interrupted", "disk full"]
+
+
+def stop(generate, fault, at):
+    """Calls a function in a forked process, in which the change of a file number `at` does not happen."""
+    left = at
+
+    def count(event, arguments):
+        nonlocal left
+        left -= event in CHANGES or (event == "open" and bool(arguments[2] & (os.O_WRONLY | os.O_RDWR)))
+        if left == 0:
+            left = -1
+            if fault == "killed":
+                os.kill(os.getpid(), signal.SIGKILL)
+            raise KeyboardInterrupt if fault == "interrupted" else OSError(errno.ENOSPC, "No space left")
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of threads in this process
+        child = os.fork()
+    if not child:
+        with contextlib.suppress(BaseException):
+            sys.addaudithook(count)
+            generate()
+        os._exit(0)
+    os.waitpid(child, 0)
+
+
+def finished_shards(data):
+    """Returns when each shard was made that is kept: it has its counts, or is in the metadata."""
+    counted = [path.name.removesuffix(".json") for path in data.glob(".*.unfinished/*-of-*.json")]
+    whole = [path.name.removesuffix(".meta.json") for path in data.glob("*.meta.json")]
+    shards = data.glob("*-?????-of-?????")
+    return made_at(path for path in shards if path.name in counted or path.name.rsplit("-", 4)[0] in whole)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
-def test_interrupted_everywhere_it_makes_the_same_and_nothing_twice(kind, sources, whole, tmp_path):
-    """Each start is interrupted at the first stage, or among shards, where none before it was."""
-    data, points = tmp_path / "data", []
-
-    def progress(stage, done, total):
-        point = (corpora[-1:], stage, bool(done))
-        if stage.startswith("corpus"):
-            corpora.append(stage)
-        if point not in points:
-            points.append(point)
-            raise KeyboardInterrupt
-
-    corpora, finished, shards = [], False, {}
-    while not finished:
-        with contextlib.suppress(KeyboardInterrupt):
-            corpora.clear()
-            open_problem(KINDS[kind], sources).generate_data(data, progress=progress)
-            finished = True
-        begun = any(stage == "pairs" for _, stage, done in points if not done)
-        assert begun or not data.exists() or KINDS[kind].vocab_files or corpora, (
-            "an early failure keeps nothing"
-        )
+@settings(max_examples=5, deadline=None)
+@given(faults=st.lists(st.tuples(st.sampled_from(FAULTS), st.integers(1, 70)), min_size=1, max_size=4))
+def test_stopped_at_any_write_it_makes_the_same_and_nothing_twice(
+    kind, faults, sources, whole, tmp_path_factory
+):
+    data = tmp_path_factory.mktemp("stopped") / "data"
+    generate, before = (lambda: open_problem(KINDS[kind], sources).generate_data(data)), {}
+    for fault, at in faults:
+        stop(generate, fault, at)
+        assert before.items() <= finished_shards(data).items()
+        before = finished_shards(data)
+    if "killed" not in dict(faults):
         assert not list(data.glob(".*.tmp"))
-        assert shards.items() <= made_at(data.glob("*-train-*")).items()
-        shards = made_at(data.glob("*-train-*"))
-    assert len(points) >= 3
+        assert before or not data.exists() or list(data.glob(".*")) or not list(data.iterdir())
+    generate()
+    assert before.items() <= finished_shards(data).items()
     assert snapshot(data) == whole(kind)
     assert not list(data.glob(".*"))
 
@@ -73,15 +107,7 @@ def test_many_processes_make_what_one_makes(kind, sources, whole, tmp_path):
         assert [call for call in calls if call[0] == "pairs"][-1] == ("pairs", total, total)
 
 
-def interrupt_with(shards, data):
-    def progress(stage, done, total):
-        if len(list(data.glob("*-train-*"))) >= shards:
-            raise KeyboardInterrupt
-
-    return progress
-
-
-DAMAGES = {  # by index of a shard
+DAMAGES = {  # of a shard of train, by its index, and what is said
     2: (lambda content: None, ""),
     3: (flip, r"truncated or corrupt at byte \d+"),
     4: (lambda content: content[:-3], r"truncated or corrupt at byte \d+"),
@@ -90,45 +116,39 @@ DAMAGES = {  # by index of a shard
 }
 
 
-def damage(data):
-    """Loses, cuts or changes five shards of train; returns their paths and the lines that are due."""
-    shards, lines = {}, []
-    for index, (change, message) in DAMAGES.items():
-        shard = sorted(data.glob(f"*-train-{index:05}-of-00010"))[0]
-        shards[shard] = change(shard.read_bytes())
-        shard.unlink()
-        if shards[shard] is not None:
-            shard.write_bytes(shards[shard])
-            lines.append(f"making {shard.name} again: {message}")
-    return list(shards), lines
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("finished", [True, False])
-@pytest.mark.parametrize("kind", KINDS_OF_FILES)
+@pytest.mark.parametrize(
+    ("kind", "finished"), [("cleaned", False), *((kind, True) for kind in KINDS_OF_FILES)]
+)
 def test_lost_and_corrupt_files_are_made_again_and_no_others(kind, finished, sources, whole, tmp_path):
-    data = tmp_path / "data"
-    problem, stages = open_problem(KINDS[kind], sources), []
+    def interrupt(stage, done, total):
+        if not finished and len(list(tmp_path.glob("*-train-*"))) >= 8:
+            raise KeyboardInterrupt
+
+    stages, due = [], []
+    with contextlib.nullcontext() if finished else pytest.raises(KeyboardInterrupt):
+        open_problem(KINDS[kind], sources).generate_data(tmp_path, progress=interrupt)
     if finished:
-        problem.generate_data(data)
-        for path in (*data.glob("vocab.*.spm"), *data.glob("*.references")):
+        for path in (*tmp_path.glob("vocab.*.spm"), *tmp_path.glob("*.references")):
             path.unlink()
-    else:
-        with pytest.raises(KeyboardInterrupt):
-            problem.generate_data(data, progress=interrupt_with(8, data))
-    shards, lines = damage(data)
-    kept = made_at(path for path in data.glob("*-train-*") if path not in shards)
-    begun_mixture = kind in MIXTURES and not finished  # whose list is not stored yet
-    asked = problem.config.data_source if begun_mixture else None
-    again = registry.problem(KINDS[kind].problem, data_source=asked)
-    again.generate_data(data, progress=lambda stage, done, total: stages.append(stage))
-    assert snapshot(data) == whole(kind)
-    assert kept.items() <= made_at(data.glob("*-train-*")).items()
+    kept = made_at(tmp_path.glob("*-train-*"))
+    for index, (change, message) in DAMAGES.items():
+        shard = min(tmp_path.glob(f"*-train-{index:05}-of-00010"))
+        content = change(shard.read_bytes())
+        del kept[shard]
+        shard.unlink()
+        if content is not None:
+            shard.write_bytes(content)
+            due.append(f"making {shard.name} again: {message}")
+    again = registry.problem(KINDS[kind].problem)
+    again.generate_data(tmp_path, progress=lambda stage, done, total: stages.append(stage))
+    assert snapshot(tmp_path) == whole(kind)
+    assert kept.items() <= made_at(tmp_path.glob("*-train-*")).items()
     said = [stage for stage in stages if stage.startswith("making")]
-    assert len(said) == len(lines)
-    assert all(map(re.fullmatch, lines, said))
+    assert len(said) == len(due)
+    assert all(map(re.fullmatch, due, said))
     stages.clear()
-    again.generate_data(data, progress=lambda stage, done, total: stages.append(stage))
+    again.generate_data(tmp_path, progress=lambda stage, done, total: stages.append(stage))
     assert set(stages) == {"verifying"}
 
 
@@ -140,15 +160,6 @@ def test_a_lost_shard_of_dev_is_made_without_cleaning_train(sources, whole, tmp_
     problem.generate_data(data, progress=lambda stage, done, total: stages.append(stage))
     assert snapshot(data) == whole("cleaned")
     assert "cleaning" not in stages
-
-
-@pytest.mark.usefixtures("two_processes")
-def test_ctrl_c_ends_the_pool_and_leaves_no_temporary_file(corpus, tmp_path):
-    with pytest.raises(KeyboardInterrupt):
-        translation(corpus).generate_data(tmp_path / "data", progress=interrupt_at("pairs", 1))
-    assert multiprocessing.active_children() == []
-    assert not list((tmp_path / "data").glob(".*.tmp"))
-    assert translation(corpus).generate_data(tmp_path / "data").splits["train"].examples == 300
 
 
 @pytest.mark.usefixtures("two_processes")
@@ -180,41 +191,16 @@ def test_signals_while_the_pool_holds_its_locks_do_not_block_it_for_ever(
         translation(corpus).generate_data(tmp_path / "data")
     assert interrupted
     assert multiprocessing.active_children() == []
+    assert not list((tmp_path / "data").glob(".*.tmp"))
+    assert translation(corpus).generate_data(tmp_path / "data").splits["train"].examples == 300
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("stage", ["vocabulary", "pairs"])
-def test_after_kill_9_the_rest_is_made(stage, sources, whole, tmp_path):
-    """Rules of --clean that a killed generation of another corpus has left are not used."""
-    data, other = tmp_path / "data", write_corpus(tmp_path / "other", train=247)
-    corpus = str(other if stage == "vocabulary" else sources / "news")
-    script = tmp_path / "killed.py"
-    script.write_text(
-        textwrap.dedent(f"""
-        import os, signal
-        from pathlib import Path
-        from t2t_revival import registry
-        from t2t_revival.data import workers
-
-        def progress(stage, done, total):
-            if stage == {stage!r} and done >= ({stage!r} == "pairs") and data.exists():
-                (data / ".translate_ende-train-00009-of-00010.tmp").write_bytes(b"half")
-                os.kill(os.getpid(), signal.SIGKILL)
-
-        if __name__ == "__main__":
-            workers.PAIRS_PER_WORKER, workers.POLL_SECONDS, workers.cores = 20, 0.001, lambda: 2
-            data = Path({str(data)!r})
-            problem = registry.problem("translate_ende", data_source={corpus!r}, vocab_size=330, clean=True)
-            problem.generate_data(data, progress=progress)
-        """)
-    )
-    killed = subprocess.run([sys.executable, str(script)], capture_output=True, timeout=60, check=False)
-    assert killed.returncode == -signal.SIGKILL, killed.stderr
-    assert not list(data.glob("*.meta.json"))
-    assert list(data.glob(".*.tmp"))
-    open_problem(KINDS["cleaned"], sources).generate_data(data)
-    assert snapshot(data) == whole("cleaned")
-    assert not list(data.glob(".*"))
+def test_rules_that_a_killed_generation_of_another_corpus_has_left_are_not_used(sources, whole, tmp_path):
+    (tmp_path / ".translate_ende.unfinished").mkdir()
+    (tmp_path / ".translate_ende.unfinished" / "train.rules").write_bytes(bytes(247))
+    open_problem(KINDS["cleaned"], sources).generate_data(tmp_path)
+    assert snapshot(tmp_path) == whole("cleaned")
+    assert not list(tmp_path.glob(".*"))
 
 
 def test_complete_data_is_left_alone_and_needs_no_source(corpus, tmp_path):
@@ -240,10 +226,12 @@ def test_a_shard_that_would_come_out_otherwise_is_an_error(corpus, tmp_path):
 
 
 def test_an_unfinished_generation_goes_on_as_it_was_begun(sources, whole, tmp_path):
+    def interrupt(stage, done, total):
+        if list(tmp_path.glob("*-train-*")):
+            raise KeyboardInterrupt
+
     with pytest.raises(KeyboardInterrupt):
-        open_problem(KINDS["cleaned"], sources).generate_data(tmp_path, progress=interrupt_with(1, tmp_path))
-    with pytest.raises(KeyboardInterrupt):
-        translation(None, vocab_size=0).generate_data(tmp_path, progress=interrupt_with(5, tmp_path))
+        open_problem(KINDS["cleaned"], sources).generate_data(tmp_path, progress=interrupt)
     translation(None, vocab_size=0).generate_data(tmp_path)
     assert snapshot(tmp_path) == whole("cleaned")
 

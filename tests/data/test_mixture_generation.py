@@ -125,7 +125,7 @@ def test_what_does_not_fit_the_data_is_refused_and_changes_nothing(corpora):
     generated("news=news:1", vocab_size=330)
     before = snapshot(corpora / "data")
     for data_source, message in (
-        ("c.yaml", r"tag '<bt>' is not in data/vocab.translate_ende.330.spm: give another "),
+        ("c.yaml", r"data/vocab.translate_ende.330.spm: the vocabulary lacks the piece '<bt> '"),
         ("news", r"holds translate_ende made from news=.*, not from"),
         ("news=talks:1", r"holds translate_ende.news made from .*/news, not from .*/talks"),
     ):

@@ -167,16 +167,12 @@ class DataFlags(ProblemFlags):
                     generate = partial(generate, shard_runner=shard_runner)
                 return generate(overwrite=True) if overwrite else generate()
             except KeyboardInterrupt:
-                name = problem.forward.dataset_filename()
-                for kept in (
-                    unfinished_dir(folder, name),
-                    *folder.glob(unfinished_dir(folder, f"{name}.*").name),
-                ):
-                    if kept.is_dir():
-                        bar.note(
-                            f"finished shards are kept, and listed in {kept}: the same command resumes after "
-                            "them"
-                        )
+                kept = unfinished_dir(folder, problem.forward.dataset_filename())
+                if kept.is_dir():
+                    said = (
+                        f"finished shards are kept, and listed in {kept}: the same command resumes after them"
+                    )
+                    bar.note(said)
                 raise
 
 
