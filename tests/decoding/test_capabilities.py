@@ -9,6 +9,7 @@ import pytest
 
 from t2t_revival import DecodeHParams, HParams, T2TError, Transformer, Translator
 from t2t_revival.addons.ctranslate2.format import check_convertible
+from t2t_revival.addons.formats import FORMATS
 from t2t_revival.addons.litert import write_litert
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.decoding import capabilities
@@ -40,7 +41,8 @@ def another(name: str, default: Any) -> Any:
 
 
 SETTINGS = {field.name: another(field.name, field.default) for field in dataclasses.fields(DecodeHParams)}
-PLACES = [place for place in vars(capabilities).values() if isinstance(place, Place)]
+OF_DECODING = [place for place in vars(capabilities).values() if isinstance(place, Place)]
+PLACES = [*dict.fromkeys([*OF_DECODING, *(row.place for row in FORMATS.values())])]
 HOLDERS = [place for place in PLACES if place.holds]
 METHODS = {  # of engines, by what they are for
     "constraints": "spelling",
@@ -77,7 +79,8 @@ def test_features_are_settings_or_of_calls():
 
 
 def test_each_place_is_a_holder_of_its_own():
-    assert [place.holder for place in PLACES] == list(Holder)
+    holders = [place.holder for place in PLACES if place.holder]
+    assert len(holders) == len(Holder) == len(set(holders))
 
 
 def test_what_a_request_may_have_it_uses():

@@ -16,8 +16,10 @@ from t2t_revival import (
     Transformer,
     Translator,
 )
+from t2t_revival.addons.formats import FORMATS
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.decoding import capabilities
+from t2t_revival.decoding.holders import Holder
 from t2t_revival.serving.export import export
 from t2t_revival.serving.folder_model import FolderModel
 from t2t_revival.serving.served_translator import ServedTranslator
@@ -95,14 +97,7 @@ def test_another_form_is_an_error():
 
 
 @pytest.mark.parametrize(
-    "place",
-    [
-        capabilities.LITERT,
-        capabilities.CTRANSLATE2_FORMAT,
-        capabilities.TRANSFORMERS_FORMAT,
-        capabilities.ARGOS_FORMAT,
-        capabilities.BERGAMOT_FORMAT,
-    ],
+    "place", [row.place for row in FORMATS.values() if row.place.holder != Holder.SAVED_MODEL]
 )
 def test_formats_that_read_no_text_refuse_it(place):
     with pytest.raises(T2TError, match="does not support unicode_form=nfc"):
