@@ -50,7 +50,7 @@ class Tolerant:
 
 @contextmanager
 def tolerant() -> Iterator[Tolerant]:
-    """Lets the work of the block go on where stdout or stderr is closed or cannot be written; yields stdout."""
+    """Lets the work of the block go on where stdout or stderr is closed or full; yields stdout."""
     before = tuple(stream or open(os.devnull, "w") for stream in (sys.stdout, sys.stderr))  # noqa: SIM115
     out = Tolerant(before[0], (BrokenPipeError,))
     sys.stdout, sys.stderr = cast(TextIO, out), cast(TextIO, Tolerant(before[1]))
