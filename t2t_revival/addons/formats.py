@@ -112,7 +112,8 @@ FORMATS = {
         "a model for browsers, by WebAssembly",
     ),
 }
+_OTHERS = (row.place for row in FORMATS.values() if row.place is not SAVED_MODEL)
 TABLES = {  # of the documentation
     **capabilities.TABLES,
-    "Exports, and requests to them": (capabilities.REQUEST, *(row.place for row in FORMATS.values())),
+    "Exports, and requests to them": (SAVED_MODEL, capabilities.REQUEST, *_OTHERS),
 }

@@ -56,7 +56,14 @@ from t2t_revival.decoding.outputs import summarize
 from t2t_revival.decoding.resumable import score_pairs, translate_lines
 from t2t_revival.decoding.shards import Shard
 from t2t_revival.errors import T2TError
-from t2t_revival.evaluation.decoded import SplitFiles, decode_split, language_of, report, scoring_command
+from t2t_revival.evaluation.decoded import (
+    SplitFiles,
+    decode_split,
+    language_of,
+    report,
+    score_outputs,
+    scoring_command,
+)
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.utils.files import is_special
 
@@ -250,13 +257,13 @@ def _decode_split(
     path = output_path(flags.decode_to_file)
     files = SplitFiles.beside(path) if path else SplitFiles.of_model(folder.path, split, translator)
     written = files.of_shard(shard)
+    pairs, name = pairs[first:end], f"the {split} split"
     with ProgressBar("sentences") as bar:
-        outputs, results = decode_split(
-            translator, data, split, pairs[first:end], written, first + 1, bar.show_decoding, say
-        )
-    for (source, reference), text in list(zip(pairs[first:end], outputs, strict=True))[: flags.log_examples]:
+        outputs = decode_split(translator, pairs, name, written, first + 1, bar.show_decoding, say)
+    for (source, reference), text in list(zip(pairs, outputs, strict=True))[: flags.log_examples]:
         print(f"source     {source}\noutput     {text}\nreference  {reference}\n")
-    if results:
+    targets = [target for _, target in pairs]
+    if results := score_outputs(data.problem, outputs, targets, language_of(data)) if pairs else {}:
         print(report(results, f"{part}, {len(outputs):,} sentences"))
     print(f"outputs    {written.outputs}\ninputs     {written.inputs}\nreference  {written.references}")
     if shard.count > 1:

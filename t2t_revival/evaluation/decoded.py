@@ -135,28 +135,26 @@ class SplitFiles(NamedTuple):
 
 def decode_split(
     translator: Translator,
-    data: Data,
-    split: str,
     pairs: list[tuple[str, str]],
+    name: str,
     files: SplitFiles,
     first_line: int = 1,
     on_progress: OnProgress | None = None,
     on_note: OnNote = ignore_note,
-) -> tuple[list[str], Results]:
+) -> list[str]:
     """Decodes pairs of a split, and writes outputs, inputs and references.
 
     Args:
         translator: loaded from a checkpoint.
-        data: that has the split.
-        split: its name, for warnings.
         pairs: input and target of each sentence.
+        name: of the split, for warnings.
         files: where they are written; outputs that an interrupted run left there are resumed.
         first_line: the number of the first pair in the split.
         on_progress: called at the start and after each batch.
         on_note: called with each line for people.
 
     Returns:
-        The best output of each input, and its scores such as BLEU or F1; none where there are no pairs.
+        The best output of each input.
 
     Raises:
         T2TError: as `translate_lines`, or a file cannot be written.
@@ -166,7 +164,7 @@ def decode_split(
         translate_lines(
             translator,
             inputs,
-            f"the {split} split",
+            name,
             output,
             preprocessed=True,
             first_line=first_line,
@@ -177,6 +175,4 @@ def decode_split(
             with buffered_write(path) as file:
                 file.write(to_bytes(lines))
     outputs = files.outputs.read_bytes().decode().split("\n")[:-1]
-    if translator.options.has_columns:
-        outputs = [line.partition("\t")[0] for line in outputs]
-    return outputs, score_outputs(data.problem, outputs, references, language_of(data)) if pairs else {}
+    return [line.partition("\t")[0] for line in outputs] if translator.options.has_columns else outputs
