@@ -196,8 +196,9 @@ def hparams_page() -> str:
 
 
 def decoding_page() -> str:
-    """The page of what goes with what in decoding, from `capabilities`."""
-    from t2t_revival.decoding import capabilities, combinations
+    """The page of what goes with what in decoding, from the tables of places."""
+    from t2t_revival.addons.formats import TABLES
+    from t2t_revival.decoding import combinations
     from t2t_revival.decoding.options import DecodeHParams
 
     shown = {field.name: f"`{field.name}`" for field in dataclasses.fields(DecodeHParams)}
@@ -207,7 +208,7 @@ def decoding_page() -> str:
         "Settings are those of `--decode_hparams`. What a table does not say to be supported is refused, by "
         "a message that tells what to do instead.",
     ]
-    for title, places in capabilities.TABLES.items():
+    for title, places in TABLES.items():
         rows: dict[tuple[str, ...], list[str]] = {}
         for feature, name in shown.items():
             cells = tuple("yes" if feature in place.features else "no" for place in places)
@@ -217,7 +218,7 @@ def decoding_page() -> str:
         lines += [f"| {', '.join(names)} | {' | '.join(cells)} |" for cells, names in rows.items()]
         sections += [f"## {title}", "\n".join(lines)]
     sections.append("## What cannot be combined")
-    all_places = [place for places in capabilities.TABLES.values() for place in places]
+    all_places = [place for places in TABLES.values() for place in places]
     pairs = [("", combinations.EXCLUDE), *((f", in {place.name}", place.exclude) for place in all_places)]
     for where, excluded in pairs:
         sections += [

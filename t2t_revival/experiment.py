@@ -10,7 +10,6 @@ from t2t_revival import curve_files
 from t2t_revival.checkpoints.directory import file_name
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.checkpoint_evaluation import settings_fingerprint
 from t2t_revival.evaluation.decoded import tokenizer_setting
 from t2t_revival.evaluation.split_scores import SplitScores
@@ -21,6 +20,7 @@ from t2t_revival.problems.problem import DEV, TRAIN, Data
 from t2t_revival.training.engines import make_engine
 from t2t_revival.training.events import NoteEvent, OnEvent, ignore_event
 from t2t_revival.training.run_config import RunConfig
+from t2t_revival.training.start import Start
 from t2t_revival.training.state import Fingerprints, TrainingState
 from t2t_revival.training.trainer import Result, Trainer, TrainingData, new_model
 from t2t_revival.utils.processes import start_computing
@@ -52,38 +52,35 @@ class Experiment:
     decoded_sentences: int = 200
     auto_batch_size: bool = False
 
-    def run(self, on_event: OnEvent = ignore_event, folder: ModelFolder | None = None) -> Result:
+    def run(self, on_event: OnEvent = ignore_event, start: Start | None = None) -> Result:
         """Trains; resumes an earlier run in the same output_dir.
 
         Args:
             on_event: called with each event; of several workers, by the chief alone.
-            folder: output_dir, where it is open already, so that its files are not read again.
+            start: where it is prepared already.
 
         Raises:
-            T2TError: a shard is missing or truncated; output_dir holds another run, or another trainer works
-                there; and as `start_computing` and `Trainer.run`.
+            T2TError: another trainer works in output_dir; and as `Start.prepare`, `start_computing` and
+                `Trainer.run`.
         """
+        start = start or Start.prepare(
+            self.data, self.hparams, self.hparams_set, self.config, ModelFolder(self.config.output_dir)
+        )
         start_computing()
-        engine = make_engine(self.config)
+        config = dataclasses.replace(self.config, warm_start=start.config.warm_start)
+        engine = make_engine(config)
         on_event = on_event if engine.chief else ignore_event
-        problem, vocabularies = self.data.problem, self.data.vocabularies
-        hparams = problem.hparams(self.hparams)
-        shards = self.data.split(TRAIN)
-        if vocabularies.separate and hparams.deterministic_attention:
-            raise T2TError("hparams: deterministic_attention=True needs one vocabulary for source and target")
-        folder = folder or ModelFolder(self.config.output_dir)
+        vocabularies, hparams = self.data.vocabularies, start.hparams
+        folder, run = start.folder, start.run
 
-        def on_start(start: TrainingState) -> None:
-            for note in self._notes(folder, start, run, hparams, data.fingerprints):
+        def on_start(state: TrainingState) -> None:
+            for note in self._notes(folder, state, run, hparams, data.fingerprints):
                 on_event(NoteEvent(note))
             folder.save(run, hparams, *(vocabulary.path for vocabulary in vocabularies.all))
 
         with folder.lock() if engine.chief else nullcontext():
-            if engine.chief:
-                folder.check_same(problem.name, self.hparams_set, hparams)
-            run = folder.plan_run(self.data, self.hparams_set)
             data = TrainingData(
-                shards,
+                start.shards,
                 vocabularies.inputs.size,
                 token_flags(vocabularies.inputs.pieces) if hparams.deterministic_attention else None,
                 self._fingerprints(run),
@@ -94,16 +91,11 @@ class Experiment:
                 replicas = engine.replicas
                 hparams = engine.largest_batch(
                     hparams,
-                    lambda tried, accumulate: new_model(data, tried, self.config, accumulate, replicas),
+                    lambda tried, accumulate: new_model(data, tried, config, accumulate, replicas),
                 )
                 size, of_update = hparams.batch_size, hparams.effective_batch_size
                 note = f"batch_size=auto: {size:,} tokens on each device, {of_update:,} an update"
                 on_event(NoteEvent(note))
-            config = self.config
-            if config.warm_start:
-                config.warm_start.check(run.problem, hparams)
-                prepared = config.warm_start.prepared_for(run, vocabularies)
-                config = dataclasses.replace(config, warm_start=prepared)
             evaluate = self._dev_scores(run, hparams, vocabularies) if engine.chief else None
             return Trainer(data, hparams, config, engine, evaluate, on_event, on_start).run()
 

@@ -142,14 +142,6 @@ class ModelFolder:
                 f"cannot write to output_dir {self.path}: {existing} is not a folder that you may write to"
             )
         self.check_free()
-        self.check_same(problem, hparams_set, hparams)
-
-    def check_same(self, problem: str, hparams_set: str, hparams: HParams) -> None:
-        """Checks that the run that the folder holds, if there is one, may go on with these.
-
-        Raises:
-            T2TError: it is of another problem, hparams set or model.
-        """
         if not self.has_run:
             return
         for what, old, new in (

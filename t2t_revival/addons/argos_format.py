@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import json
+import shlex
 import tempfile
 import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from t2t_revival.addons.ctranslate2.format import check_convertible, write_ctranslate2
+from t2t_revival.addons.formats import FORMATS
 from t2t_revival.data.vocabulary.marian import WRITTEN, MarianVocabulary
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
-from t2t_revival.decoding.capabilities import ARGOS_FORMAT, check
+from t2t_revival.decoding.capabilities import check
 from t2t_revival.errors import T2TError
-from t2t_revival.serving.export import write_version
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator
+    from t2t_revival.serving.export import Export
 
 
-def export_argos(translator: Translator, export_dir: Path, quantize: str, about: str) -> Path:
-    """Writes `export_dir/VERSION`, complete or not at all; see `write_argos`."""
-    return write_version(
-        export_dir, translator, lambda folder: write_argos(translator, folder, quantize, about)
+def export_argos(what: Export) -> tuple[Path, str]:
+    """Writes a version; also returns the command that installs it. See `write_argos`."""
+    version = what.write_version(
+        lambda folder: write_argos(what.translator, folder, what.quantize, what.about)
     )
+    return version, f"next: argospm install {shlex.quote(str(next(version.glob('*.argosmodel'))))}"
 
 
 def write_argos(translator: Translator, folder: Path, quantize: str, about: str) -> None:
@@ -42,8 +45,9 @@ def write_argos(translator: Translator, folder: Path, quantize: str, about: str)
         T2TError: as `check` and `write_ctranslate2`; the vocabulary is T2T's, there are two, or the problem
             has no languages.
     """
-    check(translator.options.asked(), ARGOS_FORMAT)
-    check_convertible(translator.model.hparams, ARGOS_FORMAT)
+    place = FORMATS["argos"].place
+    check(translator.options.asked(), place)
+    check_convertible(translator.model.hparams, place)
     vocabularies, problem = translator.vocabularies, translator.problem
     pieces = vocabularies.inputs
     if vocabularies.separate or not isinstance(pieces, (Vocabulary, MarianVocabulary)):

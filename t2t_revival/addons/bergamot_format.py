@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
+import shlex
 import struct
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
+from t2t_revival.addons.formats import FORMATS
 from t2t_revival.addons.imports.kinds import MARIAN_CONFIG
 from t2t_revival.addons.imports.layers import (
     EMBEDDINGS,
@@ -24,15 +26,19 @@ from t2t_revival.addons.imports.marian import ORDER, names_there
 from t2t_revival.data.vocabulary.marian import MarianVocabulary
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.data.vocabulary.text_encoder import EOS, PAD, TextEncoder
-from t2t_revival.decoding.capabilities import BERGAMOT_FORMAT, check, check_held
+from t2t_revival.decoding.capabilities import check, check_held
 from t2t_revival.errors import T2TError
-from t2t_revival.serving.export import write_version
 
 if TYPE_CHECKING:
     from t2t_revival.addons.shortlist import Translations
     from t2t_revival.decoding.translator import Translator
+    from t2t_revival.serving.export import Export
 
+PLACE = FORMATS["bergamot"].place
 PAGE = Path(__file__).with_name("bergamot.html")
+STEPS = """\
+next: cd {folder} && npm install --prefix . @browsermt/bergamot-translator && python3 -m http.server
+and open http://localhost:8000"""
 ALIGNMENT = 256  # bytes, of the data of each array
 FLOAT32, INT8, INT8_MATRIX = 0x0404, 0x0101, 0x4101  # types of arrays
 VERSION = 1
@@ -64,14 +70,14 @@ class Side(NamedTuple):
             return cls(vocabulary.model, np.array(rows))
         if isinstance(vocabulary, Vocabulary):
             return cls(vocabulary.content, np.arange(vocabulary.size))
-        raise T2TError(
-            f"{BERGAMOT_FORMAT.name} has SentencePiece vocabularies; {vocabulary.path} is of another kind"
-        )
+        raise T2TError(f"{PLACE.name} has SentencePiece vocabularies; {vocabulary.path} is of another kind")
 
 
-def export_bergamot(translator: Translator, export_dir: Path, shortlist: Translations | None) -> Path:
-    """Writes `export_dir/VERSION`, complete or not at all; see `write_bergamot`."""
-    return write_version(export_dir, translator, lambda folder: write_bergamot(translator, folder, shortlist))
+def export_bergamot(what: Export) -> tuple[Path, str]:
+    """Writes a version; also returns the commands that open its page. See `write_bergamot`."""
+    shortlist = cast("Translations | None", what.shortlist)
+    version = what.write_version(lambda folder: write_bergamot(what.translator, folder, shortlist))
+    return version, STEPS.format(folder=shlex.quote(str(version)))
 
 
 def write_bergamot(translator: Translator, folder: Path, shortlist: Translations | None = None) -> None:
@@ -90,17 +96,17 @@ def write_bergamot(translator: Translator, folder: Path, shortlist: Translations
             problem is not known or has languages of other than two letters.
     """
     hparams, options = translator.model.hparams, translator.options
-    check(options.asked(), BERGAMOT_FORMAT)
-    check_held(hparams, BERGAMOT_FORMAT)
+    check(options.asked(), PLACE)
+    check_held(hparams, PLACE)
     for name in ("hidden_size", "filter_size"):
         if (size := getattr(hparams, name)) % ROWS:
-            raise T2TError(f"{BERGAMOT_FORMAT.name} needs multiples of {ROWS}; this model has {name}={size}")
+            raise T2TError(f"{PLACE.name} needs multiples of {ROWS}; this model has {name}={size}")
     problem = translator.problem
     if problem is None:
-        raise T2TError(f"{BERGAMOT_FORMAT.name} has the model's languages: give --t2t_usr_dir of its problem")
+        raise T2TError(f"{PLACE.name} has the model's languages: give --t2t_usr_dir of its problem")
     languages = [side.partition("_")[0] for side in (problem.source_lang, problem.target_lang)]
     if any(len(language) != LETTERS for language in languages):
-        raise T2TError(f"{BERGAMOT_FORMAT.name} has languages of two letters, not {' and '.join(languages)}")
+        raise T2TError(f"{PLACE.name} has languages of two letters, not {' and '.join(languages)}")
     source, target = map(Side.of, translator.vocabularies)
     pair = "".join(languages)
     shared = source.model == target.model and not translator.vocabularies.separate

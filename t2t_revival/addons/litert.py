@@ -10,12 +10,13 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from t2t_revival.addons.ctranslate2.format import write_vocabularies
-from t2t_revival.decoding.capabilities import LITERT, check, check_held
+from t2t_revival.addons.ctranslate2.format import opened_vocabularies, write_vocabularies
+from t2t_revival.addons.formats import FORMATS
+from t2t_revival.data.vocabulary.text_encoder import EOS
+from t2t_revival.decoding.capabilities import check, check_held
 from t2t_revival.decoding.engine import Inputs, SearchSettings
 from t2t_revival.decoding.search_graph import SearchGraph
 from t2t_revival.model.products import Matrix, replace_matrices
-from t2t_revival.serving.export import write_version
 from t2t_revival.serving.int8_weights import quantize_int8
 
 if TYPE_CHECKING:
@@ -23,13 +24,21 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from t2t_revival.decoding.translator import Translator
+    from t2t_revival.serving.export import Export
 
 MODEL = "model.tflite"
+STEPS = """\
+interpreter = ai_edge_litert.interpreter.Interpreter({model!r})
+found = interpreter.get_signature_runner()(inputs=numpy.array([[*{source}.encode("..."), {eos}]], "int32"))
+print({target}.decode([int(token) for token in found["outputs"][0, 0] if token > {eos}]))"""
 
 
-def export_litert(translator: Translator, export_dir: Path, quantize: str = "none") -> Path:
-    """Writes `export_dir/VERSION` for LiteRT, complete or not at all; see `write_litert`."""
-    return write_version(export_dir, translator, lambda folder: write_litert(translator, folder, quantize))
+def export_litert(what: Export) -> tuple[Path, str]:
+    """Writes a version; also returns the Python that translates with it. See `write_litert`."""
+    version = what.write_version(lambda folder: write_litert(what.translator, folder, what.quantize))
+    opening, sides = opened_vocabularies(what.translator.vocabularies, version)
+    steps = STEPS.format(model=str(version / MODEL), eos=EOS, **sides)
+    return version, f"next, in Python, with ai-edge-litert:\n{opening}{steps}"
 
 
 def write_litert(translator: Translator, folder: Path, quantize: str = "none") -> None:
@@ -49,8 +58,9 @@ def write_litert(translator: Translator, folder: Path, quantize: str = "none") -
         T2TError: as `check` and `check_held`.
     """
     options, model = translator.options, translator.model
-    check(options.asked(), LITERT)
-    check_held(model.hparams, LITERT)
+    place = FORMATS["litert"].place
+    check(options.asked(), place)
+    check_held(model.hparams, place)
     weights = partial(_constants, [(each, np.asarray(each)) for each in model.weights], quantize)
     graph = SearchGraph(model, translator.vocabularies.targets, options, weights)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from t2t_revival.addons.formats import FORMATS
 from t2t_revival.addons.imports.kinds import CONFIG
 from t2t_revival.addons.imports.layers import (
     BIAS,
@@ -32,9 +33,8 @@ from t2t_revival.addons.imports.transformers import (
 from t2t_revival.data.vocabulary.marian import MarianVocabulary
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.data.vocabulary.text_encoder import EOS, PAD
-from t2t_revival.decoding.capabilities import TRANSFORMERS_FORMAT, check, check_held
+from t2t_revival.decoding.capabilities import check, check_held
 from t2t_revival.errors import T2TError
-from t2t_revival.serving.export import write_version
 from t2t_revival.utils.extras import require
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from t2t_revival.data.vocabulary import Vocabularies
     from t2t_revival.decoding.translator import Translator
     from t2t_revival.model import Transformer
+    from t2t_revival.serving.export import Export
 
 SETTINGS = {  # of all models in this format
     "architectures": [ARCHITECTURE],
@@ -81,9 +82,10 @@ Made by `t2t-exporter --format=transformers`.
 """
 
 
-def export_transformers(translator: Translator, export_dir: Path, about: str) -> Path:
-    """Writes `export_dir/VERSION`, complete or not at all; see `write_transformers`."""
-    return write_version(export_dir, translator, lambda folder: write_transformers(translator, folder, about))
+def export_transformers(what: Export) -> tuple[Path, str]:
+    """Writes a version; also returns the Python that loads it. See `write_transformers`."""
+    version = what.write_version(lambda folder: write_transformers(what.translator, folder, what.about))
+    return version, f"next, in Python: transformers.AutoModelForSeq2SeqLM.from_pretrained({str(version)!r})"
 
 
 def write_transformers(translator: Translator, folder: Path, about: str) -> None:
@@ -103,8 +105,9 @@ def write_transformers(translator: Translator, folder: Path, about: str) -> None
     from safetensors.numpy import save
 
     hparams, options = translator.model.hparams, translator.options
-    check(options.asked(), TRANSFORMERS_FORMAT)
-    check_held(hparams, TRANSFORMERS_FORMAT)
+    place = FORMATS["transformers"].place
+    check(options.asked(), place)
+    check_held(hparams, place)
     tokens = _Tokens.of(translator.vocabularies)
     length = translator.max_length + options.extra_length
     special = {

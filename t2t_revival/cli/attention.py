@@ -21,7 +21,6 @@ from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.flags import WRITTEN, flag
 from t2t_revival.cli.support.messages import say
 from t2t_revival.cli.support.run_flags import ModelFlags, decode_options
-from t2t_revival.cli.support.text_files import check_outputs
 from t2t_revival.decoding import capabilities
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.extras import require
@@ -63,7 +62,6 @@ def _attention(flags: AttentionFlags) -> None:
         page = folder.path / PAGE_NAME
     if page == picture:
         raise T2TError(f"--html={page} and --png={picture} are the same file: give different names")
-    check_outputs(flags.model_files(folder), flags.files(WRITTEN))
     if picture:
         require("matplotlib", "--png")
     options = decode_options(flags.decode_hparams, folder.run)

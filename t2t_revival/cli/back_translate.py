@@ -40,6 +40,7 @@ class BackTranslateFlags(run_flags.ModelFlags, run_flags.ShardFlags, NormalizeFl
     """The flags of t2t-back-translate."""
 
     aliases = (("model_dir", "output_dir"),)
+    needs = (("noise", f"method={NOISED}"),)
     mono: tuple[str, ...] = flag(
         (),
         "Files of text in the language from which the model translates, a sentence a line; .gz too.",
@@ -99,8 +100,6 @@ def _check_flags(flags: BackTranslateFlags) -> None:
     """Rejects flags that are wrong, or without effect beside others."""
     if STANDARD_STREAM in flags.mono:
         raise T2TError("--mono=-: the text is read more than once; name files")
-    if flags.noise and flags.method != NOISED:
-        raise T2TError(f"--noise has no effect with --method={flags.method}: give --method={NOISED}")
     flags.engine.check()
     if flags.method == SAMPLING:
         capabilities.check({"sampling_method": f"--method={SAMPLING}"}, flags.engine.place)

@@ -27,7 +27,7 @@ from pathlib import Path
 
 from t2t_revival.cli.support import text_files, wait_flags
 from t2t_revival.cli.support.command import Command
-from t2t_revival.cli.support.flags import Flags, flag
+from t2t_revival.cli.support.flags import READ, Flags, flag
 from t2t_revival.cli.support.messages import say, warn_of_forms, warn_of_tabs
 from t2t_revival.cli.support.text_files import STANDARD_STREAM, name_of
 from t2t_revival.errors import T2TError, did_you_mean
@@ -50,7 +50,7 @@ class BleuFlags(Flags):
         ("wait_minutes", "translations_dir"),
         ("report_zero", "translations_dir"),
     )
-    translation: str = flag("", f"File of translations, {FORM}")
+    translation: str = flag("", f"File of translations, {FORM}", file=READ)
     target_lang: str = flag(
         "",
         "Language of the files, such as de or zh-CN: decides sacreBLEU's tokenizer, by default 13a, and adds "
@@ -67,6 +67,7 @@ class BleuFlags(Flags):
         "are several references of each line.",
         repeated=True,
         missing="=FILE is missing",
+        file=READ,
     )
     tag_suffix: str = flag("", "Suffix of the events' tags.")
     bleu_variant: str = flag("both", "Variants of sacreBLEU.", choices=("cased", "uncased", "both"))
@@ -90,8 +91,6 @@ def _bleu(flags: BleuFlags) -> None:
 
 def _score_file(flags: BleuFlags, language: str) -> None:
     names = _reference_files(flags)
-    if [flags.translation, *names].count(STANDARD_STREAM) > 1:
-        raise T2TError("--translation=- and --reference=-: only one of them can be the standard input")
     if not flags.translation:
         raise T2TError("--translation=FILE is missing")
     translations, references = _lines(flags.translation), [*map(_lines, names)]

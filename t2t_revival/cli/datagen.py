@@ -24,7 +24,7 @@ from t2t_revival.cli.support.problem_flags import DATA_DIR, DataFlags
 from t2t_revival.data.cleaning import RULES
 from t2t_revival.data.config import Metadata, SplitCounts, cleaned_path
 from t2t_revival.data.workers import ShardRunner
-from t2t_revival.errors import CommandLine, T2TError
+from t2t_revival.errors import CommandLine
 from t2t_revival.problems.problem import TRAIN, Problem
 from t2t_revival.utils.extras import require
 
@@ -36,6 +36,7 @@ LARGE_CORPUS = 1_000_000  # pairs for which the paper's base model is proposed
 class DatagenFlags(DataFlags):
     """The flags of t2t-datagen."""
 
+    needs = (("beam_pipeline_options", "runner"),)
     runner: str = flag(
         "",
         "Runner of Apache Beam that generates the shards: DirectRunner (on this machine), FlinkRunner, "
@@ -49,8 +50,7 @@ class DatagenFlags(DataFlags):
     )
     beam_pipeline_options: tuple[str, ...] = flag(
         (),
-        "Options of Beam and its runner, as in TensorFlow Datasets: project=PROJECT,region=REGION. The "
-        "runner may be among them.",
+        "Options of Beam and its runner, as in TensorFlow Datasets: project=PROJECT,region=REGION.",
     )
 
 
@@ -68,27 +68,15 @@ def _datagen(flags: DatagenFlags) -> None:
 
 def _shard_runner(flags: DatagenFlags) -> ShardRunner | None:
     """Returns the runner of `--runner`; `None` is processes on this machine."""
-    options = list(flags.beam_pipeline_options)
-    among = [value for name, _, value in (option.partition("=") for option in options) if name == "runner"]
-    runners = {*among, *([flags.runner] if flags.runner else [])}
-    if len(runners) > 1:
-        raise T2TError(
-            f"--runner and --beam_pipeline_options name several runners: {', '.join(sorted(runners))}"
-        )
-    if not runners:
-        if options:
-            raise T2TError(
-                f"--beam_pipeline_options={','.join(options)}: --runner is missing, such as DirectRunner"
-            )
+    if not flags.runner:
         return None
-    runner = runners.pop()
     if not flags.debug:
         logging.disable(logging.WARNING)  # Beam warns of packages for Google Cloud, while it is imported
     try:
-        require("apache_beam", f"--runner={runner}")
+        require("apache_beam", f"--runner={flags.runner}")
         from t2t_revival.data.beam import BeamShardRunner
 
-        return BeamShardRunner(runner, options)
+        return BeamShardRunner(flags.runner, list(flags.beam_pipeline_options))
     finally:
         logging.disable(logging.NOTSET)
 

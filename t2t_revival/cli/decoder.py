@@ -57,7 +57,14 @@ from t2t_revival.decoding.pipeline import Lines
 from t2t_revival.decoding.resumable import Report, score_pairs, translate_lines
 from t2t_revival.decoding.shards import Shard
 from t2t_revival.errors import T2TError
-from t2t_revival.evaluation.decoded import SplitFiles, decode_split, language_of, report, scoring_command
+from t2t_revival.evaluation.decoded import (
+    SplitFiles,
+    decode_split,
+    language_of,
+    report,
+    score_outputs,
+    scoring_command,
+)
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.utils.files import is_special
 
@@ -82,10 +89,15 @@ class DecoderFlags(EnsembleFlags, LineFlags, ShardFlags):
         ),
         *product(("eval_use_test_set",), ("dataset_split=train", "dataset_split=dev")),
         *product(("output_format=jsonl",), ("pretty", "decode_interactive")),
+        *product(("decode_shards",), ("decode_interactive", "score_file")),
     )
     features = LineFlags.features | {"ensemble": "ensemble", "score_file": "scores"}
-    needs = tuple(
-        (name, "decode_from_file", "decode_interactive") for name in ("partial_targets", "terminology")
+    needs = (
+        *(
+            (name, "decode_from_file", "decode_interactive")
+            for name in ("partial_targets", "terminology", "pretty")
+        ),
+        ("output_format=jsonl", "decode_from_file", "score_file"),
     )
     decode_hparams: str = flag("", DECODE_HPARAMS)
     engine: Engine = engine_flags()
@@ -127,7 +139,6 @@ def _decoder(flags: DecoderFlags) -> None:
     check_outputs({**parts, **read}, _outputs(flags, shard))
     folder = flags.open_model()
     options = _options(flags, folder)
-    _check_model_files(flags, shard, folder)
 
     def load() -> Translator:
         flags.engine.load_backend(typed=flags.decode_interactive)
@@ -149,36 +160,14 @@ def _check_flags(flags: DecoderFlags) -> None:
     path = output_path(flags.decode_to_file)
     if path and is_special(path) and (flags.is_of_split or flags.decode_shards > 1):
         raise T2TError(f"--decode_to_file={path}: other files are written beside it: name a file")
-    if flags.is_of_split:
-        if flags.decode_to_file and not path:
-            raise T2TError(
-                f"--decode_to_file={flags.decode_to_file}: the split's report goes to the standard output; "
-                "name a file"
-            )
-        if flags.pretty:
-            raise T2TError("--pretty and a split cannot be combined: the metric needs one output per line")
-    if flags.writes_json and flags.is_of_split:
-        raise T2TError("--output_format=jsonl and a split cannot be combined: give --decode_from_file")
+    if flags.is_of_split and flags.decode_to_file and not path:
+        raise T2TError(
+            f"--decode_to_file={flags.decode_to_file}: the split's report goes to the standard output; "
+            "name a file"
+        )
     if flags.ensemble and flags.is_of_split and not flags.decode_to_file:
         raise T2TError("--decode_to_file is missing: the outputs of an ensemble belong to no output_dir")
     flags.check_lines(typed=flags.decode_interactive)
-    if flags.decode_shards > 1 and (flags.decode_interactive or flags.score_file):
-        raise T2TError("--decode_shards is only for decoding a file or a split")
-
-
-def _check_model_files(flags: DecoderFlags, shard: Shard, folder: ModelFolder) -> None:
-    """Checks that no output, and no worker's part of one, overwrites the model or the data."""
-    inputs = flags.model_files(folder)
-    if flags.is_of_split:
-        data_dir = Path(flags.data_dir or folder.run.data_dir).expanduser()
-        patterns = (
-            f"{folder.run.problem}-*-?????-of-?????",
-            f"{folder.run.problem}-*.references",
-            f"{folder.run.problem}.*",
-            "vocab.*",
-        )
-        inputs |= {f"the data's {path}": path for pattern in patterns for path in data_dir.glob(pattern)}
-    check_outputs(inputs, _outputs(flags, shard))
 
 
 def _outputs(flags: DecoderFlags, shard: Shard) -> dict[str, str | Path]:
@@ -264,18 +253,14 @@ def _decode_split(
     path = output_path(flags.decode_to_file)
     files = SplitFiles.beside(path) if path else SplitFiles.of_model(folder.path, split, translator)
     written = files.of_shard(shard)
+    pairs = pairs[first:end]
     with ProgressBar("sentences") as bar:
-        outputs, results = decode_split(
-            translator,
-            data,
-            pairs[first:end],
-            written,
-            Report(f"the {split} split", say, bar.show_decoding),
-            first + 1,
-        )
-    for (source, reference), text in list(zip(pairs[first:end], outputs, strict=True))[: flags.log_examples]:
+        shown = Report(f"the {split} split", say, bar.show_decoding)
+        outputs = decode_split(translator, pairs, written, shown, first + 1)
+    for (source, reference), text in list(zip(pairs, outputs, strict=True))[: flags.log_examples]:
         print(f"source     {source}\noutput     {text}\nreference  {reference}\n")
-    if results:
+    targets = [target for _, target in pairs]
+    if results := score_outputs(data.problem, outputs, targets, language_of(data)) if pairs else {}:
         print(report(results, f"{part}, {len(outputs):,} sentences"))
     print(f"outputs    {written.outputs}\ninputs     {written.inputs}\nreference  {written.references}")
     if shard.count > 1:

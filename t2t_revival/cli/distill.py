@@ -66,7 +66,7 @@ class DistillFlags(run_flags.TrainingFlags, run_flags.ShardFlags, NormalizeFlags
     """The flags of t2t-distill."""
 
     exclusive = tuple(("worker_id", name) for name in TRAINING)
-    needs = (("decode_shards", "worker_id"),)
+    needs = (("decode_shards", "worker_id"), ("worker_id", "distilled_dir", "output_dir"))
     decode_hparams: str = flag("", run_flags.DECODE_HPARAMS)
     engine: Engine = engine_flags("teacher_")
     teacher: tuple[str, ...] = flag(
@@ -129,8 +129,6 @@ def _check_flags(flags: DistillFlags) -> None:
         raise T2TError(f"--teacher_engine={flags.engine.name} cannot decode an ensemble: give one --teacher")
     if STANDARD_STREAM in flags.monolingual:
         raise T2TError("--monolingual=-: the text is read more than once; name files")
-    if "worker_id" in flags.given and not (flags.distilled_dir or flags.output_dir):
-        raise T2TError("--distilled_dir=DIR is missing: the folder of all workers' outputs")
     if flags.config.strategy == "multi_worker":
         raise T2TError("--strategy=multi_worker: a student is trained on one machine; leave it out")
 

@@ -45,9 +45,15 @@ class QueryFlags(ProblemFlags, LineFlags):
     exclusive = (
         ("server", "saved_model"),
         ("inputs_once", "decode_from_file"),
+        ("output_format=jsonl", "pretty"),
         *((name, "saved_model") for name in ("servable_name", "timeout_secs", "retries")),
     )
-    needs = (("batch_size", "decode_from_file"),)
+    needs = (
+        ("server", "servable_name"),
+        ("batch_size", "decode_from_file"),
+        ("decode_to_file", "decode_from_file", "inputs_once"),
+        ("output_format=jsonl", "decode_from_file", "inputs_once"),
+    )
     server: str = flag("", "TensorFlow Serving: host:port for gRPC, http://host:port for REST.")
     servable_name: str = flag("", "Name of the model at the server; t2t-exporter names it after the problem.")
     saved_model: str = flag(
@@ -80,7 +86,9 @@ class QueryFlags(ProblemFlags, LineFlags):
 
 
 def _query_server(flags: QueryFlags) -> None:
-    _check_flags(flags)
+    if not flags.server and not flags.saved_model:
+        raise T2TError("--server=host:port or --saved_model=DIR is missing")
+    flags.check_lines(typed=not flags.is_of_file)
     problem = flags.problem_of(flags.problem) if flags.problem else None
     options, as_exported = parse_options(flags.decode_hparams or "", problem)
     options = replace(options, **flags.settings)
@@ -113,19 +121,6 @@ def _query_server(flags: QueryFlags) -> None:
         )
     if path:
         say(f"outputs  {path}")
-
-
-def _check_flags(flags: QueryFlags) -> None:
-    """Rejects missing flags, and combinations in which one flag has no effect."""
-    if not flags.server and not flags.saved_model:
-        raise T2TError("--server=host:port or --saved_model=DIR is missing")
-    if flags.server and not flags.servable_name:
-        raise T2TError("--servable_name is missing: the model's name at the server, such as translate_ende")
-    if flags.writes_json and (flags.pretty or not flags.is_of_file):
-        raise T2TError("--output_format=jsonl is for --decode_from_file and --inputs_once, without --pretty")
-    flags.check_lines(typed=not flags.is_of_file)
-    if flags.decode_to_file and not flags.is_of_file:
-        raise T2TError("--decode_to_file needs --decode_from_file or --inputs_once")
 
 
 def _model(flags: QueryFlags) -> client.Model:

@@ -27,9 +27,10 @@ from t2t_revival.curve_files import best_row, is_falling
 from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.hparams.hparams import HParams
 from t2t_revival.model_folder import ModelFolder
-from t2t_revival.problems.problem import DEV, TRAIN, Data
+from t2t_revival.problems.problem import DEV
 from t2t_revival.training.events import EARLY, BestEvent, EvaluatedEvent, Event, NoteEvent, StepEvent
 from t2t_revival.training.run_config import WarmStart
+from t2t_revival.training.start import Start, check_run
 from t2t_revival.visualization.learning_curve import draw_learning_curve
 
 if TYPE_CHECKING:
@@ -83,13 +84,11 @@ def _train(flags: TrainerFlags) -> int:
     for name in ("export_best", "best_metric"):
         if flags.has(name) and not flags.config.keep_best:
             raise T2TError(f"--{name} needs --keep_best above 0")
-    folder.prepare(problem.name, flags.named_set(), problem.hparams(hparams))
-    if warm_start:
-        warm_start.check(problem.name, problem.hparams(hparams))
-    several = flags.config.strategy == "multi_worker"
+    config = replace(flags.config, output_dir=folder.path, warm_start=warm_start)
     has_data = problem.has_data(flags.data_path)
     if not has_data:
-        if several:
+        check_run(folder, problem, hparams, flags.named_set(), config)
+        if config.strategy == "multi_worker":
             raise T2TError(
                 "--strategy=multi_worker: generate the data first: ",
                 problem.datagen_command(flags.data_path),
@@ -99,38 +98,30 @@ def _train(flags: TrainerFlags) -> int:
             tensorflow_setup.num_training_parts(hparams.batch_size)  # sets threads before TensorFlow starts
         flags.generate_data(problem)
     data = problem.open(flags.data_path)
+    start = Start.prepare(data, hparams, flags.named_set(), config, folder)
     for note in data.check_origins() if has_data else ():
         say(note)
-    if has_data and not several:  # of several workers, only the chief knows the evaluations
-        data.split(TRAIN)
-        folder.plan_run(data, flags.named_set())
-        folder.check_unfinished(problem.hparams(hparams).train_steps, flags.config.eval_frequency)
     _check_corpora(flags, list(data.corpora(DEV)))
     tensorflow_setup.load_backend()
-    return _run(flags, data, hparams, folder, warm_start)
+    return _run(flags, hparams, start)
 
 
-def _run(
-    flags: TrainerFlags, data: Data, hparams: HParams, folder: ModelFolder, warm_start: WarmStart | None
-) -> int:
+def _run(flags: TrainerFlags, hparams: HParams, start: Start) -> int:
     """Trains; returns the exit status."""
     from t2t_revival.experiment import Experiment
 
-    config = replace(
-        flags.config,
-        output_dir=folder.path,
-        warm_start=warm_start,
-        num_parallel_batches=tensorflow_setup.num_training_parts(hparams.batch_size),
-    )
+    data, folder = start.data, start.folder
+    parts = tensorflow_setup.num_training_parts(hparams.batch_size)
+    config = replace(start.config, num_parallel_batches=parts)
     experiment = Experiment(
         data, hparams, flags.named_set(), config, flags.eval_bleu_sentences, flags.is_batch_size_auto
     )
     say(f"training {data.problem.name} with {flags.hparams_set}, output_dir {folder.path}")
-    if flags.config.strategy == "multi_worker":
+    if config.strategy == "multi_worker":
         say("waiting for all workers to start")
     say("building the model")
     with BestExport({"output_dir": folder.path, "t2t_usr_dir": flags.t2t_usr_dir}) as export:
-        result = experiment.run(partial(_report, export if flags.export_best else None), folder)
+        result = experiment.run(partial(_report, export if flags.export_best else None), start)
         if result.stopped_by not in signal.Signals.__members__:
             export.finish()
     if result.chief:

@@ -12,14 +12,7 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 
 from t2t_revival.decoding import holders
-from t2t_revival.decoding.combinations import (
-    DETAILS,
-    GUARDS,
-    OF_ATTENTION,
-    OF_CALLS,
-    SAMPLING,
-    check_combinations,
-)
+from t2t_revival.decoding.combinations import GUARDS, OF_ATTENTION, OF_CALLS, check_combinations
 from t2t_revival.decoding.holders import Holder
 from t2t_revival.decoding.hypothesis_scores import NORMALIZE
 from t2t_revival.decoding.options import SETTINGS
@@ -52,7 +45,7 @@ class Place:
     """An engine, a format, a kind of model or of file, or a request, and the features that it supports.
 
     Attributes:
-        holder: what `Setting.held_by` calls it.
+        holder: what `Setting.held_by` calls it; `None` holds no settings but their defaults.
         name: as people call it.
         remedy: what to do about others.
         remedies: what to do about some of these.
@@ -60,7 +53,7 @@ class Place:
         holds: where it has a model of its own, what `Variant.held_by` calls it.
     """
 
-    holder: Holder
+    holder: Holder | None
     name: str
     remedy: str = "leave it out"
     remedies: Mapping[str, str] = field(default_factory=dict)
@@ -115,16 +108,9 @@ ENSEMBLE = Place(
 NO_SELF_ATTENTION = Place(Holder.NO_SELF_ATTENTION, "a decoder without self-attention")
 PARSER = Place(Holder.PARSER, "a parser")
 
-# Exports: their own settings, and requests to a SavedModel by t2t-query-server and t2t-server.
+# A SavedModel, and requests to it by t2t-query-server and t2t-server; `addons.formats` has the other exports.
 DECODE = "leave it out, or decode with t2t-decoder"
 OF_LINES = {"batch_size", "tokenized", "write_beam_scores"}
-OF_DECODER = OF_CTRANSLATE2 | dict.fromkeys(
-    DETAILS
-    | OF_ATTENTION
-    | OF_LINES
-    | {"sampling_method", *SAMPLING, "mbr", "candidates", "split_sentences"},
-    DECODE,
-)
 SAVED_MODEL = Place(
     Holder.SAVED_MODEL,
     "a SavedModel",
@@ -145,46 +131,6 @@ REQUEST = Place(
         "batch_size": "give --batch_size, in lines",
     },
 )
-LITERT = Place(
-    Holder.LITERT,
-    "LiteRT's format",
-    "give --format=saved_model",
-    OF_DECODER,
-    holds=variants.LITERT,
-)
-CTRANSLATE2_FORMAT = Place(
-    Holder.CTRANSLATE2_FORMAT,
-    "CTranslate2's format",
-    "give --format=saved_model",
-    OF_DECODER
-    | dict.fromkeys(GUARDS | {"return_beams"}, "leave it out, and give it to each call of translate_batch"),
-    holds=variants.CTRANSLATE2,
-)
-
-OF_MODELS_ALONE = dict.fromkeys([*SETTINGS, "n", "ensemble", "int8"], "leave it out") | OF_DECODER
-TRANSFORMERS_FORMAT = Place(
-    Holder.TRANSFORMERS_FORMAT,
-    "transformers' format",
-    "it holds models such as marian_base, which t2t-distill makes of others; or give --format=saved_model",
-    OF_MODELS_ALONE,
-    holds=variants.TRANSFORMERS,
-)
-
-ARGOS_FORMAT = Place(
-    Holder.ARGOS_FORMAT,
-    "Argos Translate's format",
-    "give --format=ctranslate2",
-    OF_DECODER | {"return_beams": DECODE, "early_stopping": DECODE},
-    holds=variants.CTRANSLATE2,
-)
-
-BERGAMOT_FORMAT = Place(
-    Holder.BERGAMOT_FORMAT,
-    "bergamot's format",
-    "it holds models such as marian_tiny, which t2t-distill makes of others; or give --format=saved_model",
-    OF_MODELS_ALONE,
-    holds=variants.MARIAN,
-)
 
 # What is written, and what draws.
 TRANSLATIONS = Place(Holder.TRANSLATIONS, "a file with one translation a line")
@@ -196,15 +142,6 @@ ATTENTION_PAGE = Place(Holder.ATTENTION_PAGE, "t2t-attention")
 TABLES = {  # of the documentation
     "Engines": (TENSORFLOW, JAX, CTRANSLATE2),
     "Models": (ENSEMBLE, NO_SELF_ATTENTION, PARSER),
-    "Exports, and requests to them": (
-        SAVED_MODEL,
-        REQUEST,
-        LITERT,
-        CTRANSLATE2_FORMAT,
-        TRANSFORMERS_FORMAT,
-        ARGOS_FORMAT,
-        BERGAMOT_FORMAT,
-    ),
 }
 
 

@@ -134,24 +134,22 @@ class SplitFiles(NamedTuple):
 
 def decode_split(
     translator: Translator,
-    data: Data,
     pairs: list[tuple[str, str]],
     files: SplitFiles,
     report: Report,
     first_line: int = 1,
-) -> tuple[list[str], Results]:
+) -> list[str]:
     """Decodes pairs of a split, and writes outputs, inputs and references.
 
     Args:
         translator: loaded from a checkpoint.
-        data: that has the split.
         pairs: input and target of each sentence.
         files: where they are written; outputs that an interrupted run left there are resumed.
         report: names the split, and tells of the outputs.
         first_line: the number of the first pair in the split.
 
     Returns:
-        The best output of each input, and its scores such as BLEU or F1; none where there are no pairs.
+        The best output of each input.
 
     Raises:
         T2TError: as `translate_lines`, or a file cannot be written.
@@ -168,6 +166,4 @@ def decode_split(
             with buffered_write(path) as file:
                 file.write(to_bytes(lines))
     outputs = files.outputs.read_bytes().decode().split("\n")[:-1]
-    if translator.options.has_columns:
-        outputs = [line.partition("\t")[0] for line in outputs]
-    return outputs, score_outputs(data.problem, outputs, references, language_of(data)) if pairs else {}
+    return [line.partition("\t")[0] for line in outputs] if translator.options.has_columns else outputs

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+import shlex
 import tempfile
 import time
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +18,7 @@ from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
 from t2t_revival.decoding.addons import addon
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.preprocessor import known_tags
-from t2t_revival.errors import T2TError
+from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.serving.export_origin import save_origin
 from t2t_revival.serving.module import ServingModule
 from t2t_revival.serving.signatures import (
@@ -31,6 +33,7 @@ from t2t_revival.serving.signatures import (
 from t2t_revival.utils.files import atomic_write, exclusive_lock
 
 if TYPE_CHECKING:
+    from t2t_revival.decoding.addons import Shortlist
     from t2t_revival.decoding.alignment_heads import AlignmentHeads
     from t2t_revival.decoding.translator import Translator
 
@@ -76,6 +79,67 @@ services:
       - --batching_parameters_file=/models/{name}/batching_parameters.txt
       - --tensorflow_intra_op_parallelism=1
 """
+
+
+SERVING_STEPS = """\
+next: {query}
+or serve it with a page: {server}
+or by TensorFlow Serving: cd {folder} && docker compose up, or without a container:
+tensorflow_model_server --port=8500 --rest_api_port=8501 --model_name={name} --model_base_path={folder} \
+--enable_batching --batching_parameters_file={folder}/batching_parameters.txt \
+--tensorflow_intra_op_parallelism=1
+and ask it: {ask}"""
+
+
+@dataclass(frozen=True)
+class Export:
+    """A model to be written in a format of exports, and what belongs to it.
+
+    Attributes:
+        translator: model, vocabularies and options.
+        export_dir: of the versions.
+        name: of the problem.
+        quantize: one of the format's.
+        about: what people are told of the training.
+        heads: whose attention are alignments; `None` takes the usual.
+        shortlist: to which searches are limited; `None` limits none.
+        t2t_usr_dir: the user's package, which commands that use the export may need.
+    """
+
+    translator: Translator
+    export_dir: Path
+    name: str
+    quantize: str
+    about: str
+    heads: AlignmentHeads | None = None
+    shortlist: Shortlist | None = None
+    t2t_usr_dir: str | None = None
+
+    def write_version(self, write: Callable[[Path], None]) -> Path:
+        """Creates a new version with `write`; see the function of this name."""
+        return write_version(self.export_dir, self.translator, write)
+
+
+def export_saved_model(what: Export) -> tuple[Path, str]:
+    """Writes a version for TensorFlow Serving; also returns the commands that serve it."""
+    version = export(what.translator, what.export_dir, what.name, what.quantize, what.heads)
+    problem = what.translator.problem
+    trees = problem is not None and problem.separates_words
+    return version, serving_steps(what.export_dir.absolute(), what.name, trees, what.t2t_usr_dir)
+
+
+def serving_steps(saved_model: Path, name: str, trees: bool, t2t_usr_dir: str | None) -> str:
+    """Returns the commands that serve an export of a problem, and ask it; outputs may be `trees`."""
+    own = (
+        {"problem": name, "t2t_usr_dir": t2t_usr_dir} if trees else {}
+    )  # which makes trees of what comes back
+    return SERVING_STEPS.format(
+        query=CommandLine("t2t-query-server", **own, saved_model=saved_model),
+        server=CommandLine("t2t-server", **own, saved_model=saved_model),
+        ask=CommandLine("t2t-query-server", **own, server="localhost:8500", servable_name=name),
+        folder=shlex.quote(str(saved_model)),
+        name=name,
+    )
 
 
 def export(

@@ -6,7 +6,6 @@ from contextlib import ExitStack
 import numpy as np
 import pytest
 
-from t2t_revival.checkpoints import averaging
 from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.cli import avg_all
 from t2t_revival.model_folder import Run
@@ -51,22 +50,6 @@ def test_by_default_beside_the_checkpoints_and_as_many_as_the_hparams_say(out, c
     assert len(checkpoints.list_checkpoints(out)) == 11
 
 
-def test_the_training_removes_one_while_the_last_are_averaged(out, capsys, monkeypatch, write_checkpoint):
-    write_checkpoint(out, 8)
-    average = averaging.write_average
-
-    def removed_once(found, folder):
-        if len(found) == 2:
-            found[0].path.unlink()
-        return average(found, folder)
-
-    monkeypatch.setattr(averaging, "write_average", removed_once)
-    assert run(f"--output_dir={out}", "--n=2") == 0
-    captured = capsys.readouterr()
-    assert "averaged 1 checkpoint (steps 8)" in captured.out
-    assert "the training has removed a checkpoint meanwhile: trying again" in captured.err
-
-
 @pytest.fixture
 def changed(out, write_checkpoint):
     """Checkpoints without a record of their data (step 7) and of two kinds of data (later ones)."""
@@ -99,16 +82,6 @@ def test_checkpoints_of_earlier_versions_are_averaged_and_that_is_said(out, caps
     assert "averaged 2 checkpoints (steps 7, 8)" in captured.out
     said = "these checkpoints do not name their training data: assumed to be the same"
     assert captured.err == f"warning: {said}\n"
-
-
-def test_moving_averages_say_where_the_training_data_changes(changed, tmp_path, capsys):
-    folder = tmp_path / "avg"
-    assert run(f"--model_dir={changed}", f"--output_dir={folder}", "--n=2") == 0
-    captured = capsys.readouterr()
-    assert "step 9 was trained on other data than the one before it (aaaaaaaa -> bbbbbbbb)" in captured.err
-    assert [checkpoint.step for checkpoint in checkpoints.list_checkpoints(folder)] == [10]
-    status = run(f"--model_dir={changed}", f"--output_dir={tmp_path / 'three'}", "--n=3")
-    assert "fewer than 3 valid checkpoints in a row of the same training data" in failure(capsys, status)
 
 
 def test_refusals(out, capsys):

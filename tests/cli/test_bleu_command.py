@@ -117,25 +117,6 @@ def test_chinese_has_its_own_tokenizer(chinese, flags, capsys):
     assert len(lines) == 3  # the others count words between spaces
 
 
-def test_without_a_language_the_tokenizer_is_sacrebleus_default(chinese, capsys):
-    assert run(*chinese) == 0
-    assert "tok:13a" in capsys.readouterr().out
-
-
-def test_a_language_that_moses_lacks(chinese, capsys):
-    assert run(*chinese, "--target_lang=th") == 0
-    assert "tok:char" in capsys.readouterr().out
-
-
-def test_the_language_of_a_folder(chinese, capsys):
-    folder = chinese[0].parent / "all"
-    folder.mkdir()
-    chinese[0].rename(folder / "out-7")
-    files = [f"--translations_dir={folder}", f"--reference={chinese[1]}"]
-    assert bleu.main(["t2t-bleu", *files, "--target_lang=zh"]) == 0
-    assert "tok:zh" in capsys.readouterr().out
-
-
 @pytest.mark.parametrize("form", ["--reference={0},{1}", "--reference={0} --reference={1}"])
 def test_several_references(tmp_path, form, capsys):
     output = write(tmp_path / "out", ["a little cat sat down here"])

@@ -167,21 +167,6 @@ def test_what_only_the_decoder_had(addresses, trained, tmp_path, settings, lines
         assert answer["text"] == expected.splitlines()[0]
 
 
-def test_rows_and_columns(rest):
-    rows = predict(rest, instances=["the dog", "houses"])["predictions"]
-    columns = predict(rest, inputs={"inputs": ["the dog", "houses"]})["outputs"]
-    assert [row["outputs"] for row in rows] == columns["outputs"]
-    assert [row["scores"] for row in rows] == [pytest.approx(scores) for scores in columns["scores"]]
-    named = predict(rest, instances=[{"inputs": "the dog"}, {"inputs": "houses"}])["predictions"]
-    assert [row["outputs"] for row in named] == columns["outputs"]
-
-
-def test_options_are_scalars_too(rest):
-    inputs = {"inputs": ["the dog", "houses"], **OPTIONS}
-    columns = predict(rest, signature_name="translate_with_options", inputs=inputs)["outputs"]
-    assert [len(outputs) for outputs in columns["outputs"]] == [2, 2]
-
-
 VALUES = {
     "targets": "the",
     "alternatives": 2,

@@ -2,7 +2,6 @@
 
 import gzip
 import logging
-import re
 import sys
 from types import SimpleNamespace
 
@@ -71,17 +70,6 @@ def test_an_edited_corpus_stops_both_commands_until_it_is_overwritten(flag, corp
     assert not (tmp_path / "out").exists()
 
 
-def test_a_damaged_shard_is_made_again_and_said(corpus, tmp_path, capsys):
-    generate(corpus, tmp_path / "data", "--vocab_size=300")
-    shard = tmp_path / "data" / "translate_ende-train-00002-of-00010"
-    content = shard.read_bytes()
-    shard.write_bytes(content[:-40] + bytes(20) + content[-20:])
-    capsys.readouterr()
-    assert run("--problem=translate_ende", f"--data_dir={tmp_path / 'data'}") == 0
-    assert re.search(rf"making {shard.name} again: truncated or corrupt at byte \d+", capsys.readouterr().err)
-    assert shard.read_bytes() == content
-
-
 @pytest.mark.parametrize("there", [False, True])
 def test_a_failure_leaves_no_empty_folders(there, corpus, tmp_path, capsys):
     """The corpus is packed."""
@@ -118,19 +106,6 @@ def test_an_interruption_says_that_the_same_command_resumes(
     assert not list(data.glob(".*"))
 
 
-def test_beam_makes_the_same_data(corpus, tmp_path, capsys):
-    pytest.importorskip("apache_beam", reason='Apache Beam is not installed: pip install ".[beam]"')
-    assert generate(corpus, tmp_path / "here", "--vocab_size=300") == 0
-    assert generate(corpus, tmp_path / "there", "--vocab_size=300", "--runner=DirectRunner") == 0
-    out, err = capsys.readouterr()
-    assert out.splitlines()[-1].endswith(f"--data_dir={tmp_path / 'there'}")
-    assert "64 pairs in 0:" in err.splitlines()[-1]
-    contents = [
-        {path.name: path.read_bytes() for path in (tmp_path / at).iterdir()} for at in ("here", "there")
-    ]
-    assert contents[0] == contents[1]
-
-
 @pytest.mark.parametrize(
     ("flags", "runner", "options"),
     [
@@ -141,8 +116,6 @@ def test_beam_makes_the_same_data(corpus, tmp_path, capsys):
             "FlinkRunner",
             ["parallelism=4", "experiments=a,b"],
         ),
-        (["--beam_pipeline_options=runner=spark,x"], "spark", ["runner=spark", "x"]),
-        (["--runner=spark", "--beam_pipeline_options=runner=spark"], "spark", ["runner=spark"]),
     ],
 )
 def test_the_runner_and_its_options_are_named_as_in_tfds(flags, runner, options, monkeypatch, capsys):

@@ -77,25 +77,6 @@ def test_another_vocabulary(out, tmp_path, capsys):
     refused(capsys, decode(out, f"--decode_from_file={tmp_path / 'in'}"), vocabulary)
 
 
-def test_help_gives_no_default_place_of_data(capsys):
-    assert run("--help") == 0
-    assert "t2t_data" not in capsys.readouterr().out
-
-
-def test_names_of_a_users_package_are_known(tmp_path, capsys):
-    package = tmp_path / "user_package_of_decoder"
-    package.mkdir()
-    (package / "__init__.py").write_text(
-        "from t2t_revival import registry\n"
-        "from t2t_revival.hparams.base import base\n\n\n"
-        "@registry.register_hparams\n"
-        "def bigg():\n"
-        "    return base()\n"
-    )
-    status = run("--hparams_set=bigg", f"--t2t_usr_dir={package}", f"--output_dir={tmp_path}")
-    refused(capsys, status, "train one with t2t-trainer")
-
-
 @pytest.mark.parametrize(
     ("arguments", "written"),
     [

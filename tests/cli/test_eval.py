@@ -1,7 +1,6 @@
 """`t2t-eval`: each checkpoint is scored once; corrupt ones are named."""
 
 import csv
-import os
 import shutil
 import sys
 
@@ -114,26 +113,6 @@ def test_without_matplotlib_there_is_a_table_alone(out, scored, capsys, monkeypa
     assert "picture eval-dev.png needs matplotlib" in capsys.readouterr().err
     assert table(out)
     assert not (out / "eval-dev.png").exists()
-
-
-def test_rows_are_kept_and_what_is_new_or_changed_is_scored(out, scored, capsys, write_checkpoint):
-    assert run(out) == 0
-    write_checkpoint(out, 8)
-    assert run(out) == 0
-    assert scored == ["out/model.ckpt-7.npz", "out/model.ckpt-8.npz"]
-    os.utime(out / "model.ckpt-7.npz", (1, 1))
-    shutil.copy(out / "model.ckpt-8.npz", out / "model.ckpt-8.npz.copy")
-    capsys.readouterr()
-    assert run(out) == 0
-    assert len(scored) == 2
-    assert steps(capsys.readouterr().out) == [7, 8]
-    checkpoints.write_average(checkpoints.list_checkpoints(out), out / "averaged")
-    (out / "averaged" / "model.ckpt-8.npz").replace(out / "model.ckpt-8.npz")
-    assert run(out) == 0
-    assert scored[2:] == ["out/model.ckpt-8.npz"], "another model under the old name"
-    (out / "model.ckpt-7.npz").unlink()
-    assert run(out) == 0
-    assert len(table(out)) == 2, "the row of a checkpoint that training has removed stays"
 
 
 def test_checkpoints_that_the_training_removes_are_skipped_and_not_recommended(

@@ -8,9 +8,10 @@ from importlib import import_module
 
 import pytest
 
-from t2t_revival.cli import decoder, exporter
+from t2t_revival.cli import decoder
 from t2t_revival.data import records
 from t2t_revival.model_folder import Run
+from t2t_revival.serving.export import serving_steps
 
 SMALL = "--hparams=hidden_size=8,filter_size=8,num_heads=2,num_hidden_layers=1,batch_size=256"
 HINT = re.compile(r"(?:next: |^|run |: )(t2t-[a-z-]+ --.*)$", re.MULTILINE)
@@ -174,7 +175,7 @@ def test_several_machines(place, shell):
 
 @pytest.mark.parametrize("trees", [False, True])
 def test_an_exported_model_is_asked(place, shell, trees):
-    said = exporter._next_command(place / "export", "usr_hints", trees, str(place))
+    said = serving_steps(place / "export", "usr_hints", trees, str(place))
     asked = [line.partition(": ")[2] for line in said.splitlines() if ": t2t-" in line]
     assert asked[1].startswith("t2t-server ")
     for line, flag in zip(asked, ("saved_model", "saved_model", "server"), strict=True):

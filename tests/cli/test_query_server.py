@@ -77,12 +77,6 @@ def test_a_typed_line_has_its_beams_below_each_other(address, monkeypatch, capsy
     assert capsys.readouterr().out == "ONE\t0.00\nONE!\t-1.00\n"
 
 
-def test_beams_of_a_model_that_was_exported_so(address, server, capsys):
-    server.predict = lambda name, _, inputs: echo(name, "translate_with_options", {**inputs, "n": [2]})
-    assert run(*address, "--inputs_once=a") == 0
-    assert capsys.readouterr().out == "A\tA!\n"
-
-
 def test_folders_without_a_model(tmp_path, capsys):
     flags = [f"--saved_model={tmp_path}", "--inputs_once=a"]
     refused(capsys, run(*flags), f"{tmp_path}: no exported model here; export one with t2t-exporter")

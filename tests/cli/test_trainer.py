@@ -9,16 +9,14 @@ from collections import Counter
 
 import pytest
 
-from t2t_revival import registration, registry
+from t2t_revival import registration
 from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.checkpoints.file import trained_on
 from t2t_revival.checkpoints.selection import select_checkpoint
-from t2t_revival.cli import avg_all, decoder, trainer
+from t2t_revival.cli import avg_all, decoder
 from t2t_revival.curve_files import DEV, TRAIN, read_curve, read_segments
 from t2t_revival.evaluation.checkpoint_evaluation import dev_score
 from t2t_revival.model_folder import ModelFolder, Run
-from t2t_revival.training.state import Seen
-from t2t_revival.training.trainer import Result
 from tests.cli.conftest import failure
 from tests.cli.trainer_command import SMALL, train
 from tests.support.line_corpus import write_corpus
@@ -249,13 +247,3 @@ def test_registry_help(command, capsys):
     shown = capsys.readouterr().out
     for name in ("translate_ende", "translate_enfr", "base", "big", "table3_e_learned"):
         assert re.search(rf"^  {name} +\S", shown, re.MULTILINE)
-
-
-def test_the_summary_counts_skipped_updates(tmp_path, capsys):
-    registry.hparams("tiny").save(tmp_path)
-    flags = trainer.main.parse(["t2t-trainer", "--problem=translate_ende", "--hparams_set=tiny"])
-    folder = ModelFolder(tmp_path)
-    trainer._print_end(flags, folder, Result(9, None, 1.0, Seen(), skipped_updates=3))
-    assert "3 updates skipped: their loss or gradients were not finite" in capsys.readouterr().out
-    trainer._print_end(flags, folder, Result(9, None, 1.0, Seen()))
-    assert "skipped" not in capsys.readouterr().out

@@ -8,6 +8,7 @@ import pytest
 
 from t2t_revival import DecodeHParams, HParams, T2TError, Transformer, Translator
 from t2t_revival.addons.ctranslate2.format import check_convertible
+from t2t_revival.addons.formats import FORMATS
 from t2t_revival.addons.litert import write_litert
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.decoding import capabilities
@@ -18,7 +19,7 @@ from t2t_revival.decoding.engine import EngineConfig
 from t2t_revival.decoding.engines import CLASSES
 from t2t_revival.decoding.holders import Holder
 from t2t_revival.hparams import hparams
-from t2t_revival.hparams.variants import ALL, POSITIONS, VARIANTS, Variant
+from t2t_revival.hparams.variants import ALL, POSITIONS, SAVED_MODEL, VARIANTS, Variant
 from t2t_revival.serving.module import ServingModule
 from tests.support.searches import ensemble, jax_engine
 from tests.support.setting_values import values_of
@@ -27,7 +28,8 @@ TINY = HParams(num_hidden_layers=1, hidden_size=8, filter_size=8, num_heads=2, p
 
 
 SETTINGS = {name: values_of(name)[len(values_of(name)) // 2] for name in settings.SETTINGS}
-PLACES = [place for place in vars(capabilities).values() if isinstance(place, Place)]
+OF_DECODING = [place for place in vars(capabilities).values() if isinstance(place, Place)]
+PLACES = [*dict.fromkeys([*OF_DECODING, *(row.place for row in FORMATS.values())])]
 HOLDERS = [place for place in PLACES if place.holds]
 METHODS = {  # of engines, by what they are for
     "constraints": "spelling",
@@ -64,7 +66,8 @@ def test_features_are_settings_or_of_calls():
 
 
 def test_each_place_is_a_holder_of_its_own():
-    assert [place.holder for place in PLACES] == list(Holder)
+    holders = [place.holder for place in PLACES if place.holder]
+    assert len(holders) == len(Holder) == len(set(holders))
 
 
 def excluded_in(names: set[str]) -> list[set[str]]:
@@ -142,9 +145,9 @@ def test_a_new_value_is_refused(holder, monkeypatch):
 @pytest.mark.parametrize("holder", HOLDERS, ids=lambda holder: holder.name)
 def test_a_variant_is_refused_by_what_its_row_does_not_name(holder, monkeypatch):
     monkeypatch.setitem(hparams.ABOUT, "pos", hparams.About("", choices=("alibi",)))
-    monkeypatch.setitem(POSITIONS, "alibi", Variant(frozenset({"SavedModel"}), "Press et al., 2022"))
+    monkeypatch.setitem(POSITIONS, "alibi", Variant(frozenset({SAVED_MODEL}), "Press et al., 2022"))
     newer = TINY.replace(pos="alibi")
-    if holder is capabilities.SAVED_MODEL:
+    if holder.holds == SAVED_MODEL:
         check_held(newer, holder)
         return
     with pytest.raises(T2TError, match=rf"^{holder.name} does not support pos=alibi, which this model"):

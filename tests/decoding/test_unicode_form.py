@@ -6,7 +6,7 @@ import warnings
 
 import pytest
 
-from t2t_revival import DecodeHParams, LineConstraints, T2TError, Terminology
+from t2t_revival import DecodeHParams, LineConstraints, Terminology
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.serving.export import export
 from t2t_revival.serving.folder_model import FolderModel

@@ -14,8 +14,10 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from t2t_revival.addons.formats import FORMATS
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
-from t2t_revival.decoding.capabilities import CTRANSLATE2, CTRANSLATE2_FORMAT, Place, check_held
+from t2t_revival.data.vocabulary.text_encoder import MARIAN, SUBWORDS
+from t2t_revival.decoding.capabilities import CTRANSLATE2, Place, check_held
 from t2t_revival.decoding.engine import load_transformer
 from t2t_revival.errors import T2TError
 from t2t_revival.utils import checked_json, keras_config, native_log
@@ -27,9 +29,9 @@ if TYPE_CHECKING:
     from t2t_revival.data.vocabulary import Vocabularies
     from t2t_revival.decoding.addons import Shortlist
     from t2t_revival.decoding.alignment_heads import AlignmentHeads
-    from t2t_revival.decoding.translator import Translator
     from t2t_revival.hparams import HParams
     from t2t_revival.model import Transformer
+    from t2t_revival.serving.export import Export
 
 MEMORY_AS_NEEDED = "TF_FORCE_GPU_ALLOW_GROWTH"  # TensorFlow, which converts, else takes the whole GPU
 MIN_POSITIONS = 1024  # CTranslate2 has no positions beyond its table
@@ -39,6 +41,17 @@ FOLDER, MODEL, ORIGIN = "ctranslate2-cache", "model", "origin.json"
 UNFINISHED = ".unfinished-"  # prefix of a folder that a killed process may leave
 FORMAT = 1  # of origin.json
 Model = TypeVar("Model")
+SENTENCEPIECE_OF = "sentencepiece.SentencePieceProcessor(model_file={file!r})"
+SENTENCEPIECE_STEPS = """\
+found = translator.translate_batch([{source}.encode("...", out_type=str)], \
+beam_size={beam_size}, length_penalty={alpha}{more})
+print({target}.decode(found[0].hypotheses[0]))"""
+SUBWORDS_OF = "t2t_revival.data.vocabulary.subwords.SubwordVocabulary({file!r})"
+MARIAN_OF = "t2t_revival.data.vocabulary.marian.MarianVocabulary({file!r}, is_target={is_target})"
+SUBWORD_STEPS = """\
+found = translator.translate_batch([[{source}.pieces[token] for token in {source}.encode("...")]], \
+beam_size={beam_size}, length_penalty={alpha})
+print({target}.decode(map({target}.pieces.index, found[0].hypotheses[0])))"""
 VOCABULARY_MAP = "vmap.txt"  # read if `translate_batch` is called with use_vmap=True
 
 
@@ -98,24 +111,28 @@ def write_ctranslate2(
         (folder / VOCABULARY_MAP).write_text(vocabulary_map, encoding="utf-8")
 
 
-def export_ctranslate2(
-    translator: Translator,
-    export_dir: Path,
-    quantize: str = "none",
-    heads: AlignmentHeads | None = None,
-    vocabulary_map: str = "",
-) -> Path:
-    """Writes `export_dir/VERSION` for CTranslate2, complete or not at all; see `write_ctranslate2`."""
-    from t2t_revival.serving.export import write_version
-
-    check_convertible(translator.model.hparams, CTRANSLATE2_FORMAT)
-    positions = translator.max_length + translator.options.extra_length
-    model, vocabularies = translator.model, translator.vocabularies
+def export_ctranslate2(what: Export) -> tuple[Path, str]:
+    """Writes a version; also returns the Python that translates with it. See `write_ctranslate2`."""
+    translator, vocabularies = what.translator, what.translator.vocabularies
+    options = translator.options
+    check_convertible(translator.model.hparams, FORMATS["ctranslate2"].place)
+    positions = translator.max_length + options.extra_length
+    mapped = format_vocabulary_map(what.shortlist, vocabularies) if what.shortlist else ""
 
     def write(folder: Path) -> None:
-        write_ctranslate2(model, vocabularies, positions, folder, quantize, vocabulary_map, heads)
+        write_ctranslate2(
+            translator.model, vocabularies, positions, folder, what.quantize, mapped, what.heads
+        )
 
-    return write_version(export_dir, translator, write)
+    version = what.write_version(write)
+    opening, sides = opened_vocabularies(vocabularies, version)
+    steps = SUBWORD_STEPS if vocabularies.inputs.path.suffix in (SUBWORDS, MARIAN) else SENTENCEPIECE_STEPS
+    free = "it searches without the constraint to trees\n" if options.constrained else ""
+    more = ", disable_unk=True" if vocabularies.targets.banned else ""
+    alpha = options.normalize or options.alpha
+    steps = steps.format(beam_size=options.beam_size, alpha=alpha, more=more, **sides)
+    opened = f"translator = ctranslate2.Translator({str(version)!r})\n{opening}"
+    return version, f"{free}next, in Python:\n{opened}{steps}"
 
 
 def convert_checkpoint(
@@ -225,6 +242,16 @@ def vocabulary_names(vocabularies: Vocabularies) -> tuple[str, str]:
         f"{name}{vocabulary.path.suffix}" for name, vocabulary in zip(names, vocabularies, strict=True)
     )
     return source, target
+
+
+def opened_vocabularies(vocabularies: Vocabularies, folder: Path) -> tuple[str, dict[str, str]]:
+    """Returns lines of Python that open the vocabularies, and the variables of "source" and "target"."""
+    names = ("source", "target") if vocabularies.separate else ("pieces", "pieces")
+    opened = {}
+    for name, file in zip(names, vocabulary_names(vocabularies), strict=True):
+        kind = {SUBWORDS: SUBWORDS_OF, MARIAN: MARIAN_OF}.get(Path(file).suffix, SENTENCEPIECE_OF)
+        opened[name] = f"{name} = {kind.format(file=str(folder / file), is_target=name == 'target')}\n"
+    return "".join(opened.values()), dict(zip(("source", "target"), names, strict=True))
 
 
 def format_vocabulary_map(translations: Shortlist, vocabularies: Vocabularies) -> str:

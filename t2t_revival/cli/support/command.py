@@ -9,8 +9,7 @@ import re
 import sys
 import textwrap
 import traceback
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -22,23 +21,24 @@ from absl import flags as absl
 
 from t2t_revival import t2t_names
 from t2t_revival.cli.support.flags import ABOUT, GROUP, About, Flags, declared
+from t2t_revival.cli.support.text_files import STDOUT
 from t2t_revival.errors import T2TError
 from t2t_revival.utils import native_log
 from t2t_revival.utils.files import NO_HOME, has_home, url_fault
 from t2t_revival.utils.signals import INTERRUPTIONS, terminable
-from t2t_revival.utils.streams import Tolerant, is_broken_pipe, reserve_descriptors, tolerant
+from t2t_revival.utils.streams import Tolerant, tolerant
 
 EXIT_ERROR, EXIT_USAGE = 1, 2
 EXIT_SIGNAL = 128  # and the number of the signal
 F = TypeVar("F", bound=Flags)
-RUN = "output_dir"  # whose default folder is in the user's home
 HELP_WIDTH = 100  # columns
 PATH_FLAGS = ("_dir", "_file", "checkpoint", "saved_model")  # how the names of flags that are paths end
+HELP = frozenset({"--help", "-help", "--h", "-h"})
 NUMBER = re.compile(r"-\.?\d")  # a negative number is a value, not a flag
 
 
 class Parser(Generic[F]):
-    """Parses a command line as T2T did, by absl's flags, but reports all its faults.
+    """Parses a command line as T2T did, by absl's flags, and explains flags that the command does not have.
 
     Attributes:
         table: absl's flags by all their names.
@@ -46,6 +46,7 @@ class Parser(Generic[F]):
 
     def __init__(self, kind: type[F]) -> None:
         self.table = absl.FlagValues()
+        self.table.set_gnu_getopt(True)  # what stands behind an argument is parsed too
         self._kind = kind
         for name, type_of_values, default, about in declared(kind):
             _define(name, type_of_values, default, about, self.table)
@@ -81,25 +82,20 @@ class Parser(Generic[F]):
     def parse(self, command: str, words: list[str]) -> list[str]:
         """Reads the words behind a command's name; returns a line for each fault.
 
-        Faults are unknown flags, wrong values and unexpected arguments.
+        Faults are the first wrong value, or else unknown flags, repeated flags and unexpected arguments.
         """
-        self.table.mark_as_parsed()
-        faults = self._repetitions(words)
         try:
-            words = self.table.read_flags_from_files(words, force_gnu=False)
-        except absl.Error as error:
+            left = self.table([command, *words], known_only=True)[1:]
+        except (absl.Error, ValueError) as error:
+            self.table.mark_as_parsed()
             return [str(error)]
-        unknown: list[str] = []
-        for name, item in self._items(words):
-            if not name:
-                faults.append(f"unexpected argument {item[0]!r}")
-            elif self._flag(name) is not None:
-                try:
-                    self.table([command, *item])
-                except (absl.Error, ValueError) as error:
-                    faults.append(str(error))
-            else:
-                unknown.append(name)
+        unknown, faults = self._sort(left)
+        if not any(_name(word) == "flagfile" for word in words):  # whose values others may replace
+            faults += [
+                _repetition(flag)
+                for flag in self.definitions
+                if flag.present > 1 and not isinstance(flag, absl.MultiFlag)
+            ]
         for name in filter(lambda name: name.endswith(PATH_FLAGS), self.table):
             value = self.table[name].value
             paths = value if isinstance(value, list) else str(value).split(",")
@@ -133,52 +129,26 @@ class Parser(Generic[F]):
         value = self.table[name].value
         return tuple(value) if isinstance(value, list) else value
 
-    def _repetitions(self, words: list[str]) -> list[str]:
-        """Returns a line for each flag that is given several times but has one value.
+    def _sort(self, left: list[str]) -> tuple[list[str], list[str]]:
+        """Returns unknown flags, and a line for each unexpected argument, of the words that absl has left.
 
-        A value of a file of flags (--flagfile) may be replaced by one on the command line.
+        An argument behind an unknown flag is its value.
         """
-        flags = (self._flag(name) for name, _ in self._items(words) if name)
-        counts = Counter(flag.name for flag in flags if flag is not None)
-        return [
-            f"--{name} is given {'twice' if count == 2 else f'{count} times'}: give it once"
-            + (", its values separated by commas" * isinstance(self.table[name].parser, absl.ListParser))
-            for name, count in counts.items()
-            if count > 1 and not isinstance(self.table[name], absl.MultiFlag)
-        ]
-
-    def _items(self, arguments: list[str]) -> Iterator[tuple[str, list[str]]]:
-        """Yields name and words of each flag, its value among them; other arguments have no name."""
-        words = list(arguments)
-        while words:
-            word = words.pop(0)
-            name = _name(word)
-            flag = self._flag(name)
-            takes_value = bool(name) and "=" not in word and not (flag is not None and flag.boolean)
-            is_value = words and (flag is not None or not words[0].startswith("-") or NUMBER.match(words[0]))
-            if takes_value and is_value:
-                yield name, [word, words.pop(0)]
-            elif word == "--":
-                yield from (("", [rest]) for rest in words)
-                return
-            else:
-                yield name, [word]
-
-    def _flag(self, name: str) -> absl.Flag | None:
-        if name in self.table:
-            return self.table[name]
-        plain = name.removeprefix("no")
-        is_negated = plain != name and plain in self.table and self.table[plain].boolean
-        return self.table[plain] if is_negated else None
+        unknown, faults, may_be_value = [], [], False
+        for word in left:
+            name = "" if NUMBER.match(word) else _name(word)
+            if name and name not in self.table:
+                unknown.append(name)
+            elif word != "--" and not may_be_value:
+                faults.append(f"unexpected argument {word!r}")
+            may_be_value = bool(name) and "=" not in word
+        return unknown, faults
 
 
-class _DecimalParser(absl.IntegerParser):
-    """Parses an integer that is written in decimal digits; absl's also reads 0x10 and 0o20."""
-
-    def convert(self, argument: int | str) -> int:
-        if isinstance(argument, str) and not re.fullmatch("[+-]?[0-9]+", argument):
-            raise ValueError(f"{argument!r} is not an integer in decimal digits")
-        return super().convert(argument)
+def _repetition(flag: absl.Flag) -> str:
+    times = "twice" if flag.present == 2 else f"{flag.present} times"
+    commas = ", its values separated by commas" if isinstance(flag.parser, absl.ListParser) else ""
+    return f"--{flag.name} is given {times}: give it once{commas}"
 
 
 def _define(name: str, kind: Any, default: Any, about: About, table: absl.FlagValues) -> None:
@@ -189,9 +159,7 @@ def _define(name: str, kind: Any, default: Any, about: About, table: absl.FlagVa
     choices = about.choices or (get_args(kind) if get_origin(kind) is Literal else ())
     makers: dict[Any, Callable[..., object]] = {
         bool: absl.DEFINE_bool,
-        int: partial(
-            absl.DEFINE, _DecimalParser(about.least, about.most), serializer=absl.ArgumentSerializer()
-        ),
+        int: partial(absl.DEFINE_integer, lower_bound=about.least, upper_bound=about.most),
         float: partial(absl.DEFINE_float, lower_bound=about.least, upper_bound=about.most),
         str: absl.DEFINE_string,
         Path: absl.DEFINE_string,
@@ -207,8 +175,7 @@ def _define(name: str, kind: Any, default: Any, about: About, table: absl.FlagVa
 
 def _name(word: str) -> str:
     """Returns the name of the flag in a word; empty where the word is not a flag."""
-    dashes = 2 if word.startswith("--") else 1
-    return word[dashes:].partition("=")[0] if word.startswith("-") else ""
+    return re.sub("^--?", "", word).partition("=")[0] if word.startswith("-") else ""
 
 
 @dataclass(frozen=True)
@@ -251,7 +218,6 @@ class Command(Generic[F]):
         for stream in (sys.stdout, sys.stderr):
             if isinstance(stream, io.TextIOWrapper):  # prints what the terminal's encoding lacks as \\xe4
                 stream.reconfigure(errors="backslashreplace")
-        reserve_descriptors()
         os.environ.setdefault(native_log.LEVEL, native_log.DEFAULT_LEVEL)
         with tolerant() as out:
             try:
@@ -261,9 +227,9 @@ class Command(Generic[F]):
                 number = next(number for number, kind in INTERRUPTIONS.items() if kind is type(stop))
                 return _fail(name, str(stop) or "interrupted", EXIT_SIGNAL + number)
             except BrokenPipeError as error:
-                if is_broken_pipe(sys.stdout):
+                if error.filename in (None, STDOUT):  # as by `| head`
                     return EXIT_ERROR
-                return _fail(name, f"cannot write {error.filename or 'a pipe'}: nobody reads it", EXIT_ERROR)
+                return _fail(name, f"cannot write {error.filename}: nobody reads it", EXIT_ERROR)
 
     def parse(self, argv: list[str]) -> F:
         """Returns the flags of a command line, the program's name first; raises T2TError if it has faults."""
@@ -275,7 +241,7 @@ class Command(Generic[F]):
     def _run(self, name: str, words: list[str], out: Tolerant) -> int:
         parser = Parser(self.flags)
         faults = parser.parse(name, words)
-        wants_help, debug = (parser.table[flag].value for flag in ("help", "debug"))
+        wants_help, debug = not HELP.isdisjoint(words), parser.table["debug"].value
         if faults and not wants_help:
             return _fail_usage(name, faults)
         status = None
@@ -301,22 +267,12 @@ class Command(Generic[F]):
             message = error.message(usr_dir) if isinstance(error, T2TError) else str(error)
             return _fail(name, message, EXIT_ERROR)
         except Exception as error:
-            if isinstance(error, RuntimeError) and "home directory" in str(error):  # pathlib's, of ~name/data
-                return _fail(name, _home_fault(parser), EXIT_ERROR)
+            if isinstance(error, RuntimeError) and "home directory" in str(error):  # pathlib's, of ~/data
+                no_user = "a path begins with ~ and the name of no user: write all of it"
+                fault = no_user if has_home() else f"{NO_HOME}, or give the paths of folders"
+                return _fail(name, fault, EXIT_ERROR)
             raise
         return status or 0
-
-
-def _home_fault(parser: Parser) -> str:
-    """Describes the fault of a path that begins with ~, which may be the default of a flag."""
-    if has_home():
-        return "a path begins with ~ and the name of no user: write all of it"
-    known = [parser.table[name] for name in sorted(parser.table)]
-    own = [
-        flag.name for flag in known if not flag.present and (flag.name == RUN or str(flag.default)[:1] == "~")
-    ]
-    names = " and ".join(f"--{name}" for name in dict.fromkeys(own))
-    return f"{NO_HOME}, or give {names}" if names else NO_HOME
 
 
 def _fail(name: str, message: str, status: int) -> int:

@@ -103,8 +103,11 @@ class Flags:
     def files(self, kind: str) -> dict[str, str]:
         """The files that flags name which are READ, or WRITTEN, each under the flag as it was written."""
         fields = ((field, field.metadata.get(ABOUT)) for field in dataclasses.fields(self))
-        names = [field.name for field, about in fields if about and about.file == kind]
-        return {f"--{name}={file}": file for name in names if (file := getattr(self, name))}
+        values = {
+            field.name: getattr(self, field.name) for field, about in fields if about and about.file == kind
+        }
+        listed = {name: value if isinstance(value, tuple) else (value,) for name, value in values.items()}
+        return {f"--{name}={file}": file for name, files in listed.items() for file in files if file}
 
     def answer(self) -> bool:
         """Prints what a flag asks for in place of the command's work; returns whether one does."""

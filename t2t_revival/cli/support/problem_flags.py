@@ -59,11 +59,6 @@ class ProblemFlags(Flags):
     )
 
     @property
-    def hparams_set(self) -> str | None:
-        """A flag of most of these commands."""
-        return None
-
-    @property
     def data_dir(self) -> str | None:
         """A flag of many of these commands."""
         return None
@@ -72,7 +67,7 @@ class ProblemFlags(Flags):
         """Prints everything registered, the user's too, or one hparams set, if that is asked for."""
         if self.registry_help:
             self.import_usr_dir()
-            print_registry(self.hparams_set, self.changed)
+            print_registry(self.given.get("hparams_set"), self.changed)
         return self.registry_help
 
     def changed(self, hparams: HParams) -> HParams:

@@ -6,6 +6,7 @@ All functions that read or check raise `T2TError`; - is the standard input or ou
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Mapping
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
@@ -17,9 +18,9 @@ from t2t_revival.decoding.shards import Shard
 from t2t_revival.errors import T2TError
 from t2t_revival.problems.problem import Problem
 from t2t_revival.utils.files import check_apart, descriptor_of, text_lines
-from t2t_revival.utils.streams import standard_input, standard_output
 
 STANDARD_STREAM = "-"
+STDOUT = "the standard output"
 STANDARD_OUTPUT = 1  # its descriptor
 COLUMNS = 100  # of a drawing that goes to no terminal
 
@@ -41,7 +42,7 @@ def check_outputs(inputs: Mapping[str, str | Path], outputs: Mapping[str, str | 
     written: dict[str, Path | int] = {}
     for name, file in outputs.items():
         if file == STANDARD_STREAM:
-            written["the standard output"] = 1
+            written[STDOUT] = 1
             continue
         path = Path(file).expanduser()
         written[name] = path
@@ -55,7 +56,7 @@ def check_outputs(inputs: Mapping[str, str | Path], outputs: Mapping[str, str | 
 def read_lines(path: str, flag: str) -> list[str]:
     """Reads the lines of a file; errors name it by its flag."""
     if path == STANDARD_STREAM:
-        return text_lines(standard_input().buffer.read(), "standard input")
+        return text_lines(sys.stdin.buffer.read(), "standard input")
     name = f"--{flag}={path}"
     try:
         content = Path(path).expanduser().read_bytes()
@@ -94,7 +95,7 @@ def output_to(path: Path | None) -> AbstractContextManager[OutputStream]:
     """Opens a file that survives interruptions (`part_file`), or the standard output, for results."""
     if path:
         return part_file(path, say)
-    return nullcontext(OutputStream(standard_output().buffer, "the standard output"))
+    return nullcontext(OutputStream(sys.stdout.buffer, STDOUT))
 
 
 def split_at_tab(line: str, name: str, number: int, required: bool = False) -> tuple[str, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from itertools import count
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,6 @@ from t2t_revival.decoding.json_outputs import links_of
 from t2t_revival.decoding.notes import UNCHECKED, note_cut, note_repaired, note_unaligned, note_unmet
 from t2t_revival.decoding.outputs import Draw, draw_output
 from t2t_revival.errors import T2TError
-from t2t_revival.utils.streams import standard_input, standard_output
 
 if TYPE_CHECKING:
     from t2t_revival.cli.support.line_flags import LineFlags
@@ -28,9 +28,8 @@ def translate_typed(flags: LineFlags, translator: LineTranslator, draw: Draw | N
     options, terminology = translator.options, flags.read_terminology()
     if flags.terminology and translator.why_unchecked:
         say(f"warning: {UNCHECKED}{translator.why_unchecked}")
-    standard_output()
     sign = ""
-    if standard_input().isatty():
+    if sys.stdin.isatty():
         sign = "> "
         say("type a line, then Enter; Ctrl-D ends")
     for number in count(1):

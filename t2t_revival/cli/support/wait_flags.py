@@ -11,7 +11,6 @@ from t2t_revival.cli.support.messages import say
 
 MIN_STEPS = "Skip each checkpoint of fewer steps."
 SECONDS_BETWEEN_LOOKS = 10.0
-WRITING_SECONDS = 5.0  # since the last change of a file, which may still be copied until then
 
 
 class StepFile(Protocol):
@@ -48,8 +47,7 @@ def step_files(
     Args:
         list_files: lists the files that exist now; those of one step are yielded in its order.
         minutes: time to wait for the next file, counted from when the last one was written, or from the start
-            where there is none; and whether files that are still being written are waited for. With 0 only
-            existing files are yielded, as they are.
+            where there is none. With 0 only existing files are yielded.
         kind: what is waited for, such as "a checkpoint in DIR", which is printed once for each wait.
         min_steps: files of lower steps are skipped.
     """
@@ -61,8 +59,7 @@ def step_files(
             file = min(files, key=lambda file: file.step)
             yielded.add(file.path)
             try:
-                while 0 <= now() - (written := file.path.stat().st_ctime) < WRITING_SECONDS and minutes:
-                    sleep(WRITING_SECONDS)
+                written = file.path.stat().st_ctime
             except FileNotFoundError:
                 continue
             deadline, min_step, waits = written + 60 * minutes, file.step, False

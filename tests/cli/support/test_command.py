@@ -1,17 +1,14 @@
 """Behaviour of every command on a wrong command line, an error, an interrupt and `--help`."""
 
-import importlib
 import io
-import pkgutil
 import signal
 import sys
 from dataclasses import dataclass
 
 import pytest
-from absl.flags import IntegerParser
 
-from t2t_revival import T2TError, cli
-from t2t_revival.cli.support.command import Command, Parser
+from t2t_revival import T2TError
+from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.flags import Flags, flag
 
 USAGE = "t2t-bake [--minutes=N]\n\nBakes."
@@ -47,19 +44,6 @@ def test_a_call_forgets_the_one_before(capsys):
     assert run("--help") == 0
     assert run() == 0
     assert capsys.readouterr().out.endswith("baked None with sugar for 40\n")
-
-
-def test_integers_of_all_commands_are_decimal():
-    names = (module.name for module in pkgutil.iter_modules(cli.__path__))
-    modules = (importlib.import_module(f"t2t_revival.cli.{name}") for name in names)
-    tables = [Parser(module.main.flags).table for module in modules if hasattr(module, "main")]
-    parsers = {(name, table[name].parser) for table in tables for name in table}
-    integers = {name: parser for name, parser in parsers if isinstance(parser, IntegerParser)}
-    assert {"train_steps", "decode_shards", "wait_minutes"} <= integers.keys()
-    for parser in integers.values():
-        assert parser.convert("010") == 10
-        with pytest.raises(ValueError, match="decimal"):
-            parser.convert("0x10")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,6 @@
-"""All faults of a command line are reported at once; flags of tensor2tensor are explained."""
+"""Unknown flags are reported at once, those of tensor2tensor explained; of wrong values, the first."""
+
+import pytest
 
 from t2t_revival.cli import trainer
 
@@ -39,19 +41,32 @@ def test_a_command_of_t2ts_documents_is_answered_at_once(capsys):
 
 
 def test_other_faults_are_in_the_same_answer(capsys):
-    text = "--train_steps=abc pie --keep_checkpoint_max=-3 --train_stops=4 --noxla=3 -- foo --problem"
+    text = "pie --problem=a --train_stops 4 --flag=x --problem=b -- foo --xla"
     beginnings = [
         "unknown flag 'train_stops'; did you mean train_steps or max_nonfinite_steps?",
-        "flag --train_steps=abc: ",
+        "unknown flag 'flag'",
         "unexpected argument 'pie'",
-        "flag --keep_checkpoint_max=-3: ",
-        "--noxla=3 does not take an argument",
         "unexpected argument 'foo'",
-        "unexpected argument '--problem'",
+        "unexpected argument '--xla'",
+        "--problem is given twice: give it once",
     ]
     found = faults(trainer.main, f"t2t-trainer {text}", capsys)
     assert len(found) == len(beginnings)
     assert all(map(str.startswith, found, beginnings)), found
+
+
+@pytest.mark.parametrize(
+    ("text", "fault"),
+    [
+        ("--train_steps=abc --train_stops=4", "flag --train_steps=abc: "),
+        ("--keep_checkpoint_max=-3", "flag --keep_checkpoint_max=-3: "),
+        ("--noxla=3", "--noxla=3 does not take an argument"),
+        ("--problem", "Missing value for flag --problem"),
+    ],
+)
+def test_the_first_wrong_value(capsys, text, fault):
+    (found,) = faults(trainer.main, f"t2t-trainer {text}", capsys)
+    assert found.startswith(fault)
 
 
 def test_forms_of_values(tmp_path):

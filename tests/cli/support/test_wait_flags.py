@@ -94,13 +94,3 @@ def test_two_files_of_one_step_are_both_given(tmp_path: Path, clock: Time) -> No
     for file in files:
         file.path.touch()
     assert list(wait_flags.step_files(lambda: files, 0, "a file")) == files
-
-
-def test_a_file_that_is_still_written_is_waited_for(tmp_path: Path, clock: Time) -> None:
-    """A copy into the folder, which does not appear whole as the trainer's own files do."""
-    (tmp_path / "1").write_text("ha")
-    files = wait_flags.step_files(listing(tmp_path), 1, "a file")
-    clock.start = clock.seconds = (tmp_path / "1").stat().st_ctime + 1
-    clock.then.append((1, lambda: (tmp_path / "1").write_text("half")))
-    assert next(files).path.read_text() == "half"
-    assert clock.seconds >= clock.start + wait_flags.WRITING_SECONDS
