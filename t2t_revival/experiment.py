@@ -11,7 +11,6 @@ from t2t_revival.checkpoints.directory import file_name
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import T2TError
-from t2t_revival.evaluation.checkpoint_evaluation import settings_fingerprint
 from t2t_revival.evaluation.decoded import tokenizer_setting
 from t2t_revival.evaluation.split_scores import SplitScores
 from t2t_revival.hparams import HParams
@@ -23,6 +22,7 @@ from t2t_revival.training.events import NoteEvent, OnEvent, ignore_event
 from t2t_revival.training.run_config import RunConfig
 from t2t_revival.training.state import Fingerprints, TrainingState
 from t2t_revival.training.trainer import Result, Trainer, TrainingData, new_model
+from t2t_revival.utils.made_of import fingerprint
 from t2t_revival.utils.processes import start_computing
 
 
@@ -119,16 +119,9 @@ class Experiment:
         )
 
     def _fingerprints(self, run: Run) -> Fingerprints:
-        decoding = settings_fingerprint(
-            decode_hparams=run.decode_hparams,
-            decoded_sentences=self.decoded_sentences,
-            **tokenizer_setting(self.data),
-        )
-        return Fingerprints(
-            self.data.fingerprint(TRAIN),
-            self.data.fingerprint(DEV),
-            decoding if self.decoded_sentences else "",
-        )
+        settings = {"decode_hparams": run.decode_hparams, "decoded_sentences": self.decoded_sentences}
+        decoding = fingerprint(settings | tokenizer_setting(self.data)) if self.decoded_sentences else ""
+        return Fingerprints(self.data.fingerprint(TRAIN), self.data.fingerprint(DEV), decoding)
 
     def _notes(
         self,

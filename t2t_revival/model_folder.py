@@ -24,11 +24,12 @@ from t2t_revival.checkpoints.directory import ANOTHER, list_checkpoints
 from t2t_revival.checkpoints.file import CheckpointNotFoundError, CorruptCheckpointError, verify
 from t2t_revival.curve_files import DEV, has_point
 from t2t_revival.data.vocabulary import Vocabularies
-from t2t_revival.data.vocabulary.text_encoder import fingerprint
+from t2t_revival.data.vocabulary.text_encoder import read_vocabulary
 from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.utils import checked_json
 from t2t_revival.utils.files import atomic_write, is_file_name, lock, make_folder, writing
+from t2t_revival.utils.made_of import fingerprint
 from t2t_revival.utils.unicode_forms import NFC
 
 if TYPE_CHECKING:
@@ -201,7 +202,7 @@ class ModelFolder:
         """
         paths = [self.path / name for name in self.run.names]
         for path, known in zip(paths, self.run.fingerprints, strict=True):
-            if fingerprint(path) != known:
+            if fingerprint(read_vocabulary(path)) != known:
                 raise T2TError(
                     f"{path}: not the vocabulary that this model was trained with; copy that one here"
                 )

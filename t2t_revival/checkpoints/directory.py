@@ -22,11 +22,11 @@ from t2t_revival.checkpoints.file import (
     OPTIMIZER,
     CheckpointNotFoundError,
     CorruptCheckpointError,
-    fingerprint,
     load,
     merge_adapters,
     save,
     verify,
+    weights_of,
 )
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.files import temporary_name
@@ -63,7 +63,7 @@ class Checkpoint:
     @property
     def name(self) -> str:
         """The file and the weights, for people and to compare; the file may be removed meanwhile."""
-        return f"{self.path.name} with weights {self.weights or fingerprint(self.path)}"
+        return f"{self.path.name} with weights {self.weights or weights_of(self.path)}"
 
 
 def file_name(step: int) -> str:
@@ -100,7 +100,7 @@ def first_valid(
     for checkpoint in checkpoints:
         try:
             verify(checkpoint.path, prefixes=(MODEL, EMA))
-            valid.append(replace(checkpoint, weights=fingerprint(checkpoint.path)))
+            valid.append(replace(checkpoint, weights=weights_of(checkpoint.path)))
         except (CorruptCheckpointError, CheckpointNotFoundError) as error:
             (on_damaged or warn)(error)
         if len(valid) == count:

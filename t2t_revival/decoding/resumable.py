@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from collections.abc import Iterator, Sequence
@@ -24,6 +23,7 @@ from t2t_revival.decoding.notes import (
 from t2t_revival.decoding.outputs import Draw, Score, Translation, format_outputs, to_bytes
 from t2t_revival.decoding.part_file import OutputStream
 from t2t_revival.errors import LineError, T2TError
+from t2t_revival.utils.made_of import MadeOf, fingerprint
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.addons import Constraints
@@ -185,14 +185,14 @@ def naming(name: str) -> Iterator[None]:
         raise T2TError(f"{name}, {error}") from error
 
 
-def origin_of(translator: LineTranslator, kind: str, lines: Any, has_terms: bool = False) -> dict[str, Any]:
-    """Returns everything that outputs of some lines depend on, by names for people."""
-    return {"output": kind, "input": digest(lines), **translator.origin(has_terms)}
+def origin_of(translator: LineTranslator, kind: str, lines: Any, has_terms: bool = False) -> MadeOf:
+    """Returns everything that outputs of some lines depend on."""
+    return MadeOf({"output": kind, "input": digest(lines), **translator.origin(has_terms)})
 
 
 def digest(lines: Any) -> str:
     """The first 16 digits of a SHA-256 of inputs, given as JSON values."""
-    return f"sha256:{hashlib.sha256(json.dumps(lines).encode()).hexdigest()[:16]}"
+    return f"sha256:{fingerprint(json.dumps(lines).encode())[:16]}"
 
 
 def nearest(outputs: Sequence[Translation], reference: str) -> Translation:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import zlib
 from collections.abc import Iterable, Mapping, Set
 from pathlib import Path
 from typing import Any
 
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.files import atomic_write
+from t2t_revival.utils.made_of import fingerprint
 
 CHECKSUM = "checksum"
 FORMAT = "format_version"  # incremented where a file of the format before cannot be read any more
@@ -88,4 +88,4 @@ def _checksum(content: Mapping[str, Any]) -> str:
     """CRC-32 of the values, independent of their layout in the file."""
     plain = json.loads(json.dumps(content))  # whose names are strings
     plain.pop(CHECKSUM, None)
-    return f"{zlib.crc32(json.dumps(plain, sort_keys=True).encode()):08x}"
+    return fingerprint(plain)

@@ -10,8 +10,8 @@ from t2t_revival import HParams, T2TError
 from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.checkpoints.averaging import check_averages, sliding_averages
 from t2t_revival.checkpoints.file import trained_on
-from t2t_revival.data.vocabulary.text_encoder import fingerprint
 from t2t_revival.model_folder import ModelFolder, Run
+from t2t_revival.utils.made_of import fingerprint
 
 WEIGHTS = "model/transformer/w"
 

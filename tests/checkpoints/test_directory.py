@@ -11,7 +11,7 @@ import pytest
 
 from t2t_revival import T2TError
 from t2t_revival.checkpoints import directory as checkpoints
-from t2t_revival.checkpoints.file import CorruptCheckpointError, fingerprint
+from t2t_revival.checkpoints.file import CorruptCheckpointError, weights_of
 from t2t_revival.checkpoints.selection import select_checkpoint
 
 
@@ -179,10 +179,10 @@ def test_no_training_goes_on_from_an_average(tmp_path: Path) -> None:
 
 def test_a_fingerprint_is_of_the_weights_alone(tmp_path: Path) -> None:
     first, same, other = write(tmp_path, 1, 2.5), write(tmp_path, 2, 2.5), write(tmp_path, 3, 2.25)
-    assert fingerprint(first) == fingerprint(same) != fingerprint(other)
+    assert weights_of(first) == weights_of(same) != weights_of(other)
     other.write_bytes(other.read_bytes()[:-30])
     with pytest.raises(CorruptCheckpointError):
-        fingerprint(other)
+        weights_of(other)
 
 
 def damage(path: Path) -> None:
