@@ -22,7 +22,7 @@ from t2t_revival.training.events import NoteEvent, OnEvent, ignore_event
 from t2t_revival.training.run_config import RunConfig
 from t2t_revival.training.state import Fingerprints, TrainingState
 from t2t_revival.training.trainer import Result, Trainer, TrainingData, new_model
-from t2t_revival.utils.made_of import fingerprint
+from t2t_revival.utils.made_of import MadeOf, fingerprint
 from t2t_revival.utils.processes import start_computing
 
 
@@ -134,11 +134,10 @@ class Experiment:
         """Notes for the user on resumption, on differences from the last start, and on dropped pairs."""
         notes = [f"resuming from {file_name(start.step)} (step {start.step})"] if start.step else []
         if folder.has_run:
-            before = dataclasses.asdict(folder.hparams)
+            before, now = MadeOf(dataclasses.asdict(folder.hparams)), MadeOf(dataclasses.asdict(hparams))
             notes += [
-                f"{name}: {_plain(before[name])} -> {_plain(value)}"
-                for name, value in dataclasses.asdict(hparams).items()
-                if before[name] != value
+                f"{name}: {_plain(before.values[name])} -> {_plain(now.values[name])}"
+                for name in before.changed(now)
             ]
             notes += _data_change(start, folder.run.data_dir, run.data_dir, fingerprints.train)
             evaluations = curve_files.read_segments(folder.path, curve_files.DEV, "loss")

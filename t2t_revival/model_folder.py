@@ -29,7 +29,7 @@ from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.utils import checked_json
 from t2t_revival.utils.files import atomic_write, is_file_name, lock, make_folder, writing
-from t2t_revival.utils.made_of import fingerprint
+from t2t_revival.utils.made_of import MadeOf, fingerprint
 from t2t_revival.utils.unicode_forms import NFC
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ LATER = frozenset({"unicode_form", "format_version"})  # fields of run.json that
 RUN_FILE, LOCK_FILE = "run.json", ".training.lock"
 IMPORTED_DATA = "data"  # folder of data in the output_dir of an imported model
 TRAIN_OR_GIVE = "train one with t2t-trainer, or give --output_dir"
+OF_MOMENTS = ("freeze", "lora_rank", "optimizer")  # determine what an optimizer has moments of
 HINT = "restore a copy, or remove it and start t2t-trainer again with the same flags, which writes it"
 
 
@@ -153,23 +154,13 @@ class ModelFolder:
         """
         if not self.has_run:
             return
-        for what, old, new in (
-            ("problem", self.run.problem, problem),
-            ("hparams set", self.run.hparams_set, hparams_set),
-        ):
-            if old != new:
-                raise T2TError(f"{self.path} holds a run with {what} {old}, not {new}: {ANOTHER}")
-        for field in ("freeze", "lora_rank", "optimizer"):  # which determine what an optimizer has moments of
-            old, new = getattr(self.hparams, field), getattr(hparams, field)
-            if old != new:
-                raise T2TError(
-                    f"{self.path} holds a run with {field}={old!r}, not {new!r}: {ANOTHER} and "
-                    f"--warm_start_from={self.path}"
-                )
-        known = self.hparams.architecture()
-        for field, new in hparams.architecture().items():
-            if known[field] != new:
-                raise T2TError(f"{self.path} holds a model with {field}={known[field]}, not {new}: {ANOTHER}")
+        run, old = self.run, self.hparams
+        made = {"problem": run.problem, "hparams_set": run.hparams_set, **old.architecture()}
+        now = {"problem": problem, "hparams_set": hparams_set, **hparams.architecture()}
+        for name in OF_MOMENTS:
+            made[name], now[name] = getattr(old, name), getattr(hparams, name)
+        remedy = f"{ANOTHER}, and --warm_start_from={self.path} to start with its weights"
+        MadeOf(made).check(MadeOf(now), f"{self.path} holds a run with", remedy)
 
     @property
     def has_run(self) -> bool:

@@ -30,6 +30,7 @@ from t2t_revival.checkpoints.file import (
 )
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.files import temporary_name
+from t2t_revival.utils.made_of import MadeOf
 
 if TYPE_CHECKING:
     import numpy as np
@@ -249,12 +250,9 @@ def restore(model: Any, path: Path) -> dict:
 
 def check_architecture(model: Any, meta: dict, path: Path) -> None:
     """Rejects a checkpoint of another model whose weights have the same names and shapes, as with heads."""
-    for field, value in model.hparams.architecture().items():
-        stored = meta.get("architecture", {}).get(field, value)
-        if stored != value:
-            raise T2TError(
-                f"{path}: checkpoint of another model: its {field} is {stored}, here it is {value}"
-            )
+    here = model.hparams.architecture()
+    stored = MadeOf({**here, **meta.get("architecture", {})})
+    stored.check(MadeOf(here), f"{path}: checkpoint of another model, with", "take one of this model")
 
 
 def assign(named: Mapping[str, Any], arrays: Mapping[str, np.ndarray], prefix: str, path: Path) -> None:

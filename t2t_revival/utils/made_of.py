@@ -39,8 +39,9 @@ class MadeOf:
 
     def difference(self, now: MadeOf) -> str:
         """Describes what has changed, as in "beam_size=4, not 8; alpha=0.6, not 1"; "" if nothing has."""
+        pairs = {name: (self.values.get(name), now.values[name]) for name in self.changed(now)}
         return "; ".join(
-            f"{name}={self.values.get(name)}, not {now.values[name]}" for name in self.changed(now)
+            f"{name}={_shown(before)}, not {_shown(after)}" for name, (before, after) in pairs.items()
         )
 
     def check(self, now: MadeOf, holds: str, remedy: str) -> None:
@@ -56,6 +57,10 @@ class MadeOf:
         """
         if difference := self.difference(now):
             raise T2TError(f"{holds} {difference}: {remedy}")
+
+
+def _shown(value: Any) -> str:
+    return str(value) or repr(value)
 
 
 def fingerprint(content: Any) -> str:

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from t2t_revival import T2TError
 from t2t_revival.utils.made_of import MadeOf, fingerprint
 
-VALUES = st.dictionaries(
-    st.text(), st.none() | st.booleans() | st.integers() | st.text() | st.lists(st.integers())
-)
+SCALARS = st.none() | st.booleans() | st.integers(0, 3) | st.sampled_from(["on", "off"])
+VALUES = st.dictionaries(st.sampled_from("abcd"), SCALARS | st.lists(SCALARS, max_size=2), max_size=3)
 
 
 @given(VALUES, VALUES, VALUES)
@@ -34,8 +33,9 @@ def test_it_differs_where_a_value_does(same: dict, before: dict, now: dict) -> N
         assert str(refused.value) == f"out holds outputs with {expected}: give another folder"
 
 
-def test_a_tuple_is_a_list() -> None:
+def test_a_tuple_is_a_list_and_an_empty_text_is_seen() -> None:
     MadeOf({"heads": [1, 2]}).check(MadeOf({"heads": (1, 2)}), "it holds", "")
+    assert MadeOf({"freeze": ""}).difference(MadeOf({"freeze": "encoder"})) == "freeze='', not encoder"
 
 
 def test_a_fingerprint_is_of_bytes_of_a_file_or_of_values(tmp_path: Path) -> None:
