@@ -78,7 +78,7 @@ def test_given_vocabularies_are_copied(made, corpus, tmp_path):
     with pytest.raises(T2TError, match="separate_vocabularies=True, not False"):
         TranslateEnxx(vocab_file=files[0]).open(tmp_path / "other")
     with pytest.raises(
-        T2TError, match=r"made with vocab_file=vocab\.translate_enxx\.en\.290\.spm, not .*xx\.290"
+        T2TError, match=r"made with vocab_file=vocab\.translate_enxx\.xx\.290\.spm, not .*en\.290"
     ):
         TranslateEnxx(vocab_file=files[::-1]).open(tmp_path / "other")
 
