@@ -155,10 +155,7 @@ def score_pairs(
         on_progress(DecodingProgress(len(known), len(pairs), 0.0))
     with naming(name):
         targets = translator.preprocessor().targets([target for _, target in pairs[: len(known)]])
-        try:
-            stored = [json.loads(line)["log_prob"] if as_json else float(line) for line in known]
-        except (ValueError, KeyError, TypeError) as error:
-            raise T2TError(f"{output.name}.part is corrupt: remove it, and score again") from error
+        stored = [json.loads(line)["log_prob"] if as_json else float(line) for line in known]
         scores = [Score(one, len(ids)) for one, ids in zip(stored, targets, strict=True)]
         results = translator.iterate_scores(
             pairs, lambda cut: on_note(f"warning: {name}, {cut}"), on_progress, skip=len(known)

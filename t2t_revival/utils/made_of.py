@@ -12,6 +12,8 @@ from typing import Any
 
 from t2t_revival.errors import T2TError
 
+MOST_NAMED = 8  # changes in a message
+
 
 @dataclass(frozen=True)
 class MadeOf:
@@ -38,11 +40,16 @@ class MadeOf:
         return [name for name, value in now.values.items() if self.values.get(name) != value]
 
     def difference(self, now: MadeOf) -> str:
-        """Describes what has changed, as in "beam_size=4, not 8; alpha=0.6, not 1"; "" if nothing has."""
-        pairs = {name: (self.values.get(name), now.values[name]) for name in self.changed(now)}
-        return "; ".join(
-            f"{name}={_shown(before)}, not {_shown(after)}" for name, (before, after) in pairs.items()
-        )
+        """Describes what has changed, as in "beam_size=4, not 8; alpha=0.6, not 1"; "" if nothing has.
+
+        Of very many values the first ones are named.
+        """
+        changed = [
+            f"{name}={_shown(self.values.get(name))}, not {_shown(now.values[name])}"
+            for name in self.changed(now)
+        ]
+        more = [f"{len(changed) - MOST_NAMED} more"] if len(changed) > MOST_NAMED else []
+        return "; ".join(changed[:MOST_NAMED] + more)
 
     def check(self, now: MadeOf, holds: str, remedy: str) -> None:
         """Refuses a thing that was made of something else.
