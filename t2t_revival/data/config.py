@@ -137,14 +137,8 @@ class Metadata:
         Raises:
             T2TError: one is missing, corrupt, or not that with which the shards were made.
         """
-        opened = Vocabularies.open([data_dir / made.name for made in self.vocabularies])
-        for vocabulary, made in zip(opened.all, self.vocabularies, strict=True):
-            if vocabulary.fingerprint != made.fingerprint:
-                raise T2TError(
-                    f"{vocabulary.path}: not the vocabulary that the shards of {self.name} there were made "
-                    "with; put the right file back or give another --data_dir"
-                )
-        return opened
+        known = {data_dir / made.name: made.fingerprint for made in self.vocabularies}
+        return Vocabularies.open_known(known, f"the shards of {self.name} there were made")
 
     def check_origins(self, data_dir: Path, make_source: Callable[[], Source]) -> str:
         """Checks that what data from one source was made of has not changed.
