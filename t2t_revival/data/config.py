@@ -312,14 +312,14 @@ class DataConfig:
             T2TError: source, vocabulary size, vocabularies or cleaning differ, or word alignments are
                 missing.
         """
-        held = {
+        held: dict[str, Any] = {
             "data_source": made.source,
             "separate_vocabularies": bool(made.target_vocab_file),
             "clean": made.clean,
             "make_alignments": made.aligned,
             "normalize": made.normalize,
         }
-        asked = {
+        asked: dict[str, Any] = {
             "data_source": source or None,
             "separate_vocabularies": self.separate_vocabularies,
             "clean": self.clean,
