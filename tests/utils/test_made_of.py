@@ -38,6 +38,11 @@ def test_a_tuple_is_a_list_and_an_empty_text_is_seen() -> None:
     assert MadeOf({"freeze": ""}).difference(MadeOf({"freeze": "encoder"})) == "freeze='', not encoder"
 
 
+def test_of_very_many_changes_the_first_are_named() -> None:
+    now = MadeOf(dict.fromkeys("abcdefghij", 1))
+    assert MadeOf({}).difference(now).endswith("; h=None, not 1; 2 more")
+
+
 def test_a_fingerprint_is_of_bytes_of_a_file_or_of_values(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(b"abc")
