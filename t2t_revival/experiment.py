@@ -10,7 +10,6 @@ from t2t_revival import curve_files
 from t2t_revival.checkpoints.directory import file_name
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.evaluation.checkpoint_evaluation import settings_fingerprint
 from t2t_revival.evaluation.decoded import tokenizer_setting
 from t2t_revival.evaluation.split_scores import SplitScores
 from t2t_revival.hparams import HParams
@@ -23,6 +22,7 @@ from t2t_revival.training.run_config import RunConfig
 from t2t_revival.training.start import Start
 from t2t_revival.training.state import Fingerprints, TrainingState
 from t2t_revival.training.trainer import Result, Trainer, TrainingData, new_model
+from t2t_revival.utils.made_of import MadeOf, fingerprint
 from t2t_revival.utils.processes import start_computing
 
 
@@ -111,16 +111,9 @@ class Experiment:
         )
 
     def _fingerprints(self, run: Run) -> Fingerprints:
-        decoding = settings_fingerprint(
-            decode_hparams=run.decode_hparams,
-            decoded_sentences=self.decoded_sentences,
-            **tokenizer_setting(self.data),
-        )
-        return Fingerprints(
-            self.data.fingerprint(TRAIN),
-            self.data.fingerprint(DEV),
-            decoding if self.decoded_sentences else "",
-        )
+        settings = {"decode_hparams": run.decode_hparams, "decoded_sentences": self.decoded_sentences}
+        decoding = fingerprint(settings | tokenizer_setting(self.data)) if self.decoded_sentences else ""
+        return Fingerprints(self.data.fingerprint(TRAIN), self.data.fingerprint(DEV), decoding)
 
     def _notes(
         self,
@@ -133,11 +126,10 @@ class Experiment:
         """Notes for the user on resumption, on differences from the last start, and on dropped pairs."""
         notes = [f"resuming from {file_name(start.step)} (step {start.step})"] if start.step else []
         if folder.has_run:
-            before = dataclasses.asdict(folder.hparams)
+            before, now = MadeOf(dataclasses.asdict(folder.hparams)), MadeOf(dataclasses.asdict(hparams))
             notes += [
-                f"{name}: {_plain(before[name])} -> {_plain(value)}"
-                for name, value in dataclasses.asdict(hparams).items()
-                if before[name] != value
+                f"{name}: {_plain(before.values[name])} -> {_plain(now.values[name])}"
+                for name in before.changed(now)
             ]
             notes += _data_change(start, folder.run.data_dir, run.data_dir, fingerprints.train)
             evaluations = curve_files.read_segments(folder.path, curve_files.DEV, "loss")

@@ -24,11 +24,11 @@ from t2t_revival.checkpoints.directory import ANOTHER, list_checkpoints
 from t2t_revival.checkpoints.file import CheckpointNotFoundError, CorruptCheckpointError, verify
 from t2t_revival.curve_files import DEV, has_point
 from t2t_revival.data.vocabulary import Vocabularies
-from t2t_revival.data.vocabulary.text_encoder import fingerprint
 from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.utils import checked_json
 from t2t_revival.utils.files import atomic_write, is_file_name, lock, make_folder, writing
+from t2t_revival.utils.made_of import MadeOf
 from t2t_revival.utils.unicode_forms import NFC
 
 if TYPE_CHECKING:
@@ -38,6 +38,7 @@ LATER = frozenset({"unicode_form", "format_version"})  # fields of run.json that
 RUN_FILE, LOCK_FILE = "run.json", ".training.lock"
 IMPORTED_DATA = "data"  # folder of data in the output_dir of an imported model
 TRAIN_OR_GIVE = "train one with t2t-trainer, or give --output_dir"
+OF_MOMENTS = ("freeze", "lora_rank", "optimizer")  # determine what an optimizer has moments of
 HINT = "restore a copy, or remove it and start t2t-trainer again with the same flags, which writes it"
 
 
@@ -75,10 +76,8 @@ class Run:
     def __post_init__(self) -> None:
         target = ["target_vocabulary"] if self.target_vocabulary else []
         for kind in ("problem", "hparams_set", "vocabulary", *target):
-            if not is_file_name(getattr(self, kind)):
-                raise T2TError(
-                    f"{kind}: {getattr(self, kind)!r} is not valid: it becomes part of a file name"
-                )
+            if not is_file_name(name := str(getattr(self, kind))):
+                raise T2TError(f"{kind}: {name!r} is not valid: it becomes part of a file name")
 
     @property
     def names(self) -> list[str]:
@@ -103,10 +102,9 @@ class Run:
         if not path.exists():
             raise T2TError(f"no trained model in {output_dir}: {TRAIN_OR_GIVE}")
         values = checked_json.load(path, HINT)
-        types = {field.name: str(field.type).partition("[")[0] for field in dataclasses.fields(cls)}
-        checked_json.check_fields(path, values, types, LATER, HINT)
-        if wrong := [name for name, value in values.items() if type(value).__name__ != types[name]]:
-            raise T2TError(f"{path}: corrupt, its fields: {wrong[0]} is no {types[wrong[0]]}; {HINT}")
+        checked_json.check_fields(
+            path, values, [field.name for field in dataclasses.fields(cls)], LATER, HINT
+        )
         try:
             return cls(**values)
         except T2TError as error:
@@ -144,23 +142,13 @@ class ModelFolder:
         self.check_free()
         if not self.has_run:
             return
-        for what, old, new in (
-            ("problem", self.run.problem, problem),
-            ("hparams set", self.run.hparams_set, hparams_set),
-        ):
-            if old != new:
-                raise T2TError(f"{self.path} holds a run with {what} {old}, not {new}: {ANOTHER}")
-        for field in ("freeze", "lora_rank", "optimizer"):  # which determine what an optimizer has moments of
-            old, new = getattr(self.hparams, field), getattr(hparams, field)
-            if old != new:
-                raise T2TError(
-                    f"{self.path} holds a run with {field}={old!r}, not {new!r}: {ANOTHER} and "
-                    f"--warm_start_from={self.path}"
-                )
-        known = self.hparams.architecture()
-        for field, new in hparams.architecture().items():
-            if known[field] != new:
-                raise T2TError(f"{self.path} holds a model with {field}={known[field]}, not {new}: {ANOTHER}")
+        run, old = self.run, self.hparams
+        made = {"problem": run.problem, "hparams_set": run.hparams_set, **old.architecture()}
+        now = {"problem": problem, "hparams_set": hparams_set, **hparams.architecture()}
+        for name in OF_MOMENTS:
+            made[name], now[name] = getattr(old, name), getattr(hparams, name)
+        remedy = f"{ANOTHER}, and --warm_start_from={self.path} to start with its weights"
+        MadeOf(made).check(MadeOf(now), f"{self.path} holds a run with", remedy)
 
     @property
     def has_run(self) -> bool:
@@ -191,13 +179,8 @@ class ModelFolder:
         Raises:
             T2TError: there is no trained model, or a vocabulary is missing, corrupt or not the model's own.
         """
-        paths = [self.path / name for name in self.run.names]
-        for path, known in zip(paths, self.run.fingerprints, strict=True):
-            if fingerprint(path) != known:
-                raise T2TError(
-                    f"{path}: not the vocabulary that this model was trained with; copy that one here"
-                )
-        return Vocabularies.open(paths)
+        known = zip((self.path / name for name in self.run.names), self.run.fingerprints, strict=True)
+        return Vocabularies.open_known(dict(known), "this model was trained")
 
     @property
     def vocabulary_files(self) -> list[Path]:

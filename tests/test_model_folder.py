@@ -109,11 +109,8 @@ def test_a_resumed_run_keeps_its_way_of_decoding(tmp_path: Path, run: Run, vocab
 @pytest.mark.parametrize(
     ("name", "old", "new"),
     [
-        ("hidden_size", 128, 64),
-        ("attention_window", 0, 64),
         ("attention_window", 64, 32),
         ("decoder_self_attention", "attention", "ssru"),
-        ("deterministic_attention", False, True),
         ("freeze", "encoder", ""),
         ("lora_rank", 2, 0),
     ],

@@ -48,14 +48,6 @@ def test_a_name_in_run_json_that_leads_outside_is_refused(tmp_path: Path, field:
         Run.load(tmp_path)
 
 
-@pytest.mark.parametrize("value", [None, 3, ["v.spm"], {}])
-def test_a_field_of_another_type_is_refused(tmp_path: Path, value: object) -> None:
-    for field in ("vocabulary", "target_vocabulary"):
-        run_json(tmp_path, **{field: value})
-        with pytest.raises(T2TError, match=r"run\.json: corrupt, its fields"):
-            Run.load(tmp_path)
-
-
 @pytest.mark.parametrize("name", [name for name in OUTSIDE if name])
 def test_a_name_or_number_in_metadata_that_leads_outside_is_refused(tmp_path: Path, name: str) -> None:
     whole = Metadata("p", "s", "en", "de", {"train": 1}, "v.spm", "0", 3, {"train": SplitCounts()})

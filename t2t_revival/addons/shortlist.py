@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import io
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from t2t_revival.checkpoints.directory import MIXED
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD, UNK
 from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.utils.files import atomic_write, writing
+from t2t_revival.utils.made_of import fingerprint
 
 if TYPE_CHECKING:
     from t2t_revival.data.examples import Pairs
@@ -42,7 +42,7 @@ class Translations:
     @property
     def digest(self) -> str:
         """First 16 digits of a SHA-256 of all tokens."""
-        return hashlib.sha256(self.best.tobytes() + self.frequent.tobytes()).hexdigest()[:16]
+        return fingerprint(self.best.tobytes() + self.frequent.tobytes())[:16]
 
     def save(self, output_dir: Path) -> Path:
         """Writes the file of an output_dir, atomically; returns its path.

@@ -13,6 +13,7 @@ from t2t_revival.checkpoints import directory, file
 from t2t_revival.checkpoints.directory import ANOTHER, BEST, MIXED, Checkpoint, OnDamaged, write_average
 from t2t_revival.checkpoints.selection import NONE_OF, list_best
 from t2t_revival.errors import T2TError
+from t2t_revival.utils.made_of import MadeOf
 
 UNKNOWN = "unknown"  # in messages, instead of a fingerprint of data
 
@@ -41,13 +42,9 @@ def check_averages(folder: Path, model_dir: Path, count: int, mix_data: bool = F
             meta = file.verify(checkpoint.path, prefixes=())
         except file.CorruptCheckpointError:  # is made again
             continue
-        averaged = meta.get("averaged")
-        if averaged is None:
-            raise T2TError(f"{folder} holds {checkpoint.path.name}, which is not an average: {ANOTHER}")
-        if len(averaged) != count:
-            raise T2TError(
-                f"{folder} holds averages of {len(averaged)} checkpoints, not of {count}: {ANOTHER}"
-            )
+        averaged = MadeOf({"checkpoints averaged": len(meta.get("averaged", ()))})
+        holds = f"{folder} holds {checkpoint.path.name} with"
+        averaged.check(MadeOf({"checkpoints averaged": count}), holds, ANOTHER)
         if MIXED in meta.get("data", "") and not mix_data:
             raise T2TError(
                 f"{folder} holds {checkpoint.path.name}, an average that mixes training data: {ANOTHER}, or "

@@ -22,14 +22,15 @@ from t2t_revival.checkpoints.file import (
     OPTIMIZER,
     CheckpointNotFoundError,
     CorruptCheckpointError,
-    fingerprint,
     load,
     merge_adapters,
     save,
     verify,
+    weights_of,
 )
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.files import temporary_name
+from t2t_revival.utils.made_of import MadeOf
 
 if TYPE_CHECKING:
     import numpy as np
@@ -38,6 +39,7 @@ AVERAGED, BEST = "averaged", "best"  # folders in output_dir
 NAME = re.compile(r"model\.ckpt-(\d+)\.npz")
 MIXED = "+"  # joins fingerprints where an average mixes checkpoints of different training data
 ANOTHER = "give another --output_dir"  # the remedy where a folder is another run's
+OF_ANOTHER, OWN = "checkpoint of another model, with", "give one of this model"
 QUARANTINED = ".damaged"  # suffix of a corrupt checkpoint that was renamed
 
 Unusable = CorruptCheckpointError | CheckpointNotFoundError
@@ -63,7 +65,7 @@ class Checkpoint:
     @property
     def name(self) -> str:
         """The file and the weights, for people and to compare; the file may be removed meanwhile."""
-        return f"{self.path.name} with weights {self.weights or fingerprint(self.path)}"
+        return f"{self.path.name} with weights {self.weights or weights_of(self.path)}"
 
 
 def file_name(step: int) -> str:
@@ -100,7 +102,7 @@ def first_valid(
     for checkpoint in checkpoints:
         try:
             verify(checkpoint.path, prefixes=(MODEL, EMA))
-            valid.append(replace(checkpoint, weights=fingerprint(checkpoint.path)))
+            valid.append(replace(checkpoint, weights=weights_of(checkpoint.path)))
         except (CorruptCheckpointError, CheckpointNotFoundError) as error:
             (on_damaged or warn)(error)
         if len(valid) == count:
@@ -249,12 +251,9 @@ def restore(model: Any, path: Path) -> dict:
 
 def check_architecture(model: Any, meta: dict, path: Path) -> None:
     """Rejects a checkpoint of another model whose weights have the same names and shapes, as with heads."""
-    for field, value in model.hparams.architecture().items():
-        stored = meta.get("architecture", {}).get(field, value)
-        if stored != value:
-            raise T2TError(
-                f"{path}: checkpoint of another model: its {field} is {stored}, here it is {value}"
-            )
+    here = model.hparams.architecture()
+    stored = MadeOf({**here, **meta.get("architecture", {})})
+    stored.check(MadeOf(here), f"{path}: {OF_ANOTHER}", OWN)
 
 
 def assign(named: Mapping[str, Any], arrays: Mapping[str, np.ndarray], prefix: str, path: Path) -> None:
@@ -263,20 +262,10 @@ def assign(named: Mapping[str, Any], arrays: Mapping[str, np.ndarray], prefix: s
     Raises:
         T2TError: an array is missing, unknown or of another shape; nothing is assigned then.
     """
-    for name, variable in named.items():
-        array = arrays.get(prefix + name)
-        if array is None:
-            raise T2TError(f"{path}: checkpoint of another model: it has no {name}")
-        if tuple(array.shape) != tuple(variable.shape):
-            raise T2TError(
-                f"{path}: checkpoint of another model: its {name} has the shape "
-                f"{tuple(array.shape)}, here it is {tuple(variable.shape)}"
-            )
-    for name, array in arrays.items():
-        if name.startswith(prefix) and name.removeprefix(prefix) not in named and _is_weight(array):
-            raise T2TError(
-                f"{path}: checkpoint of another model: it has {name.removeprefix(prefix)}, unknown here"
-            )
+    shapes = {prefix + name: tuple(variable.shape) for name, variable in named.items()}
+    stored = {name: array for name, array in arrays.items() if name in shapes or _is_weight(array)}
+    there = {name: array.shape for name, array in stored.items() if name.startswith(prefix)}
+    MadeOf(there).check(MadeOf(dict.fromkeys(there) | shapes), f"{path}: {OF_ANOTHER}", OWN)
     for name, variable in named.items():
         variable.assign(arrays[prefix + name])
 

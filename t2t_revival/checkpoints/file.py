@@ -16,7 +16,6 @@ import errno
 import io
 import json
 import zipfile
-import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.files import atomic_write, writing
+from t2t_revival.utils.made_of import fingerprint
 
 if TYPE_CHECKING:
     import numpy as np
@@ -113,14 +113,14 @@ def verify(path: Path, prefixes: tuple[str, ...] = (MODEL, OPTIMIZER, EMA)) -> d
         return meta
 
 
-def fingerprint(path: Path) -> str:
+def weights_of(path: Path) -> str:
     """Fingerprint of a checkpoint's weights, whatever its path: 8 hexadecimal digits.
 
     Only names and checksums are read; raises as `load`.
     """
     with _opened(path) as (archive, _):
         weights = {name: crc for name, crc in _checksums(archive).items() if name.startswith((MODEL, EMA))}
-        return f"{zlib.crc32(json.dumps(weights, sort_keys=True).encode()):08x}"
+        return fingerprint(weights)
 
 
 def trained_on(path: Path) -> str:

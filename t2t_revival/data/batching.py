@@ -20,6 +20,7 @@ from t2t_revival.data.subword_dropout import pair_keys, sample
 from t2t_revival.data.vocabulary.text_encoder import Splits
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams.hparams import HParams
+from t2t_revival.utils.made_of import MadeOf
 
 Element: TypeAlias = tuple[np.ndarray, ...]  # inputs, targets, weights of rows or of all; alignments
 CHUNK = 2**19  # examples held and shuffled together
@@ -86,20 +87,18 @@ def resume_from(state: IteratorState, key: str) -> tuple[IteratorState, str | No
     if not state.cut or not (state.chunk or state.batch):
         return resumed, None
     before, now = _settings(state.cut), _settings(key)
-    changed = [name for name in now if now[name] != before[name]]
-    changes = ", ".join(f"{name}={now[name]} instead of {before[name]}" for name in changed)
-    note = f"batching has changed ({changes}): examples of this epoch"
+    changed = before.changed(now)
+    note = f"batching has changed ({before.difference(now)}): examples of this epoch"
     if any(name in ORDER_SETTINGS for name in changed):
         return replace(resumed, chunk=0, batch=0), f"{note} are repeated"
     if not (changed and state.batch):
         return resumed, None
-    after = f" after its first {state.chunk * int(now['chunk']):,}" if state.chunk else ""
+    after = f" after its first {state.chunk * int(now.values['chunk']):,}" if state.chunk else ""
     return replace(resumed, batch=0), f"{note}{after} are repeated"
 
 
-def _settings(key: str) -> dict[str, str]:
-    settings = (setting.partition("=") for setting in key.split())
-    return {"mixture": ""} | {name: value for name, _, value in settings}
+def _settings(key: str) -> MadeOf:
+    return MadeOf({"mixture": ""} | dict(setting.split("=", 1) for setting in key.split()))
 
 
 class ExampleCounts(NamedTuple):
@@ -139,8 +138,7 @@ class TrainingBatches:
         note: one line for the user on why examples are repeated; `None` if they are not.
 
     Raises:
-        T2TError: there are no splits for `subword_dropout`, or no alignments for
-            `guided_alignment_weight`.
+        T2TError: there are no alignments for `guided_alignment_weight`.
     """
 
     def __init__(
@@ -157,10 +155,6 @@ class TrainingBatches:
         splits: tuple[Splits, Splits] | None = None,
         num_buckets: int = 0,
     ) -> None:
-        if hparams.subword_dropout and splits is None:
-            raise T2TError(
-                "hparams: subword_dropout needs the splits of the vocabulary; give them as `splits`"
-            )
         self.error: Exception | None = None
         self._hparams, self._splits = hparams, splits
         self._data, self._shards = data, sorted(data.paths)
@@ -195,26 +189,13 @@ class TrainingBatches:
     def position(self, batches_consumed: int) -> IteratorState:
         """Returns the state after that many micro-batches, counted from `start`.
 
-        Raises:
-            ValueError: the number is not a multiple of `accumulate`, not yet produced, or over 4,096 ago.
+        It is a multiple of `accumulate`, is produced, and at most 4,096 ago.
         """
-        if batches_consumed % self._accumulate:
-            raise ValueError(f"{batches_consumed} batches end within a group of {self._accumulate}")
-        return self._at(batches_consumed)[0]
+        return self._history[batches_consumed][0]
 
     def tokens(self, batches_consumed: int) -> ExampleCounts:
-        """Returns the total counts of the first `batches_consumed` micro-batches after `start`.
-
-        Raises:
-            ValueError: the number is not yet produced, or over 4,096 ago.
-        """
-        return self._at(batches_consumed)[1]
-
-    def _at(self, batches_consumed: int) -> tuple[IteratorState, ExampleCounts]:
-        try:
-            return self._history[batches_consumed]
-        except KeyError:
-            raise ValueError(f"batch {batches_consumed} is not yet produced, or too long ago") from None
+        """Returns the total counts of that many micro-batches; see `position`."""
+        return self._history[batches_consumed][1]
 
     def elements(self) -> Iterator[Element]:
         """Yields endless batches of n examples with s source and t target positions, padded with 0.

@@ -22,6 +22,7 @@ from t2t_revival.data.vocabulary.sentencepiece import LEAST_SIZE
 from t2t_revival.errors import T2TError
 from t2t_revival.utils import checked_json
 from t2t_revival.utils.files import is_file_name, path_of
+from t2t_revival.utils.made_of import MadeOf
 from t2t_revival.utils.origins import Origins
 from t2t_revival.utils.unicode_forms import main_form
 
@@ -136,14 +137,8 @@ class Metadata:
         Raises:
             T2TError: one is missing, corrupt, or not that with which the shards were made.
         """
-        opened = Vocabularies.open([data_dir / made.name for made in self.vocabularies])
-        for vocabulary, made in zip(opened.all, self.vocabularies, strict=True):
-            if vocabulary.fingerprint != made.fingerprint:
-                raise T2TError(
-                    f"{vocabulary.path}: not the vocabulary that the shards of {self.name} there were made "
-                    "with; put the right file back or give another --data_dir"
-                )
-        return opened
+        known = {data_dir / made.name: made.fingerprint for made in self.vocabularies}
+        return Vocabularies.open_known(known, f"the shards of {self.name} there were made")
 
     def check_origins(self, data_dir: Path, make_source: Callable[[], Source]) -> str:
         """Checks that what data from one source was made of has not changed.
@@ -317,42 +312,38 @@ class DataConfig:
             T2TError: source, vocabulary size, vocabularies or cleaning differ, or word alignments are
                 missing.
         """
-        if fault := self._fault(data_dir, made, source):
-            raise T2TError(
-                f"{data_dir} holds {made.name} made {fault}; give another --data_dir, ask for what is there, "
-                "or replace it with t2t-datagen --overwrite"
-            )
-
-    def _fault(self, data_dir: Path, made: Metadata, source: str | None) -> str:
-        """Describes how data was made otherwise; "" if it was not."""
-        if source and source != made.source:
-            return f"from {made.source}, not from {source}"
-        if self.separate_vocabularies not in (None, bool(made.target_vocab_file)):
-            two, one = ("with two vocabularies", "with one vocabulary")
-            return f"{one}, not with two" if self.separate_vocabularies else f"{two}, not with one"
+        held: dict[str, Any] = {
+            "data_source": made.source,
+            "separate_vocabularies": bool(made.target_vocab_file),
+            "clean": made.clean,
+            "make_alignments": made.aligned,
+            "normalize": made.normalize,
+        }
+        asked: dict[str, Any] = {
+            "data_source": source or None,
+            "separate_vocabularies": self.separate_vocabularies,
+            "clean": self.clean,
+            "make_alignments": self.make_alignments or None,
+            "normalize": self.normalize or None,
+        }
         for vocabulary, file in zip(made.vocabularies, (*self.vocab_file, None, None), strict=False):
-            if fault := self._vocabulary_fault(data_dir, vocabulary, file):
-                return fault
-        if self.clean not in (None, made.clean):
-            return "with --clean, not without it" if made.clean else "without --clean, not with it"
-        if self.make_alignments and not made.aligned:
-            return "without --make_alignments, not with it"
-        if self.normalize not in ("", made.normalize):
-            return f"without --normalize={self.normalize}, not with it"
-        return ""
+            if file and not self._is_of(file, vocabulary, data_dir):
+                held["vocab_file"], asked["vocab_file"] = vocabulary.name, str(file)
+            if not file and self.vocab_size not in (0, vocabulary.size):
+                held["vocab_size"], asked["vocab_size"] = vocabulary.size, self.vocab_size
+        now = MadeOf({name: value for name, value in asked.items() if value is not None})
+        remedy = "give another --data_dir, ask for what is there, or replace it with t2t-datagen --overwrite"
+        MadeOf(held).check(now, f"{data_dir} holds {made.name} made with", remedy)
 
-    def _vocabulary_fault(self, data_dir: Path, made: VocabularyFile, file: Path | None) -> str:
-        if not file:
-            differs = self.vocab_size not in (0, made.size)
-            return f"with --vocab_size={made.size}, not {self.vocab_size}" if differs else ""
+    def _is_of(self, file: Path, made: VocabularyFile, data_dir: Path) -> bool:
+        """Returns whether a vocabulary is that of a file, or with `update_vocab`, one with more pieces."""
         given, path = open_vocabulary(file), data_dir / made.name
         if not self.update_vocab:
-            return "" if given.fingerprint == made.fingerprint else f"with {made.name}, not with {file}"
+            return given.fingerprint == made.fingerprint
         if not path.is_file():  # it is made again, or reported where it is read
-            return ""
+            return True
         updated = open_vocabulary(path)
-        grown = updated.size > given.size and extends(updated, given)
-        return "" if grown else f"with {made.name}, not with more pieces than {file}"
+        return updated.size > given.size and extends(updated, given)
 
 
 SETTINGS = tuple(field.name for field in dataclasses.fields(DataConfig))

@@ -80,22 +80,14 @@ def checked_paths(data_dir: Path, name: str, split: str, sizes: Sequence[int]) -
     """Returns the paths of all shards of a split, in order, given their sizes in bytes.
 
     Raises:
-        T2TError: there are none, one is missing (names it) or has another size, or there are others.
+        T2TError: one is missing, or has another size.
     """
     paths = [data_dir / shard_name(name, split, index, len(sizes)) for index in range(len(sizes))]
-    found = sorted(path.name for path in data_dir.glob(f"{name}-{split}-?????-of-?????"))
-    if not found:
-        raise T2TError(f"{data_dir}: no shards {name}-{split}-*; run ", remake(name, data_dir))
-    if strange := sorted({*found}.difference(path.name for path in paths)):
-        raise T2TError(
-            f"{data_dir}: {strange[0]} is not among the {len(sizes)} shards in the metadata, such as "
-            f"{paths[0].name}; remove those that do not belong there"
-        )
     for path, size in zip(paths, sizes, strict=True):
-        actual = path.stat().st_size if path.name in found else None
-        if actual != size:
-            found_there = "missing" if actual is None else f"{actual} bytes instead of {size}"
-            raise T2TError(f"{path}: {found_there}; ", *remedy(path))
+        found = f"{path.stat().st_size} bytes" if path.exists() else "missing"
+        if found != f"{size} bytes":
+            instead = "" if found == "missing" else f" instead of {size}"
+            raise T2TError(f"{path}: {found}{instead}; ", *remedy(path))
     return paths
 
 

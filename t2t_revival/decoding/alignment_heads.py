@@ -103,20 +103,14 @@ class AlignmentHeads:
         """
         path = output_dir / FILE_NAME
         if path.exists():
-            return cls._load(path, CommandLine("t2t-align", output_dir=output_dir, choose_heads=True))
+            choosing = CommandLine("t2t-align", output_dir=output_dir, choose_heads=True)
+            stored = checked_json.load(path, f"run {choosing}")
+            known = {field.name: stored[field.name] for field in fields(cls)}
+            return cls(**{**known, "heads": tuple(known["heads"])})
         if hparams.guided_alignment_weight:
             layer, head = hparams.guided_head
             return cls(layer + 1, (head + 1,), shifted=True, share=GUIDED_SHARE, null=True)
         return None
-
-    @classmethod
-    def _load(cls, path: Path, choosing: CommandLine) -> AlignmentHeads:
-        stored = checked_json.load(path, f"run {choosing}")
-        try:
-            known = {field.name: stored[field.name] for field in fields(cls)}
-            return cls(**{**known, "heads": tuple(known["heads"])})
-        except (KeyError, TypeError) as error:
-            raise T2TError(f"{path}: not a file of alignment heads; run ", choosing) from error
 
     def save(self, output_dir: Path, choice: Mapping[str, float] | None = None) -> Path:
         """Writes the file of an output_dir, with figures of the choice; returns its path.

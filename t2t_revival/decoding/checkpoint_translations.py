@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from t2t_revival.checkpoints.directory import Checkpoint
 from t2t_revival.checkpoints.file import written_at
@@ -20,10 +19,10 @@ from t2t_revival.decoding.outputs import to_bytes
 from t2t_revival.decoding.part_file import part_file
 from t2t_revival.decoding.pipeline import Lines
 from t2t_revival.decoding.resumable import Report, translate_lines
-from t2t_revival.errors import T2TError
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.utils import checked_json
 from t2t_revival.utils.files import exclusive_lock, writing
+from t2t_revival.utils.made_of import MadeOf, fingerprint
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator
@@ -133,23 +132,12 @@ class CheckpointTranslations:
         The file gets the time at which the training began, from which TensorBoard counts the time of BLEU.
         """
         path = self.folder / f"{self.model.run.problem}-flags.json"
-        origin = self._origin()
+        model_dir, source = str(self.model.path.resolve()), f"sha256:{fingerprint(to_bytes(self.lines))}"
+        origin = MadeOf({"model_dir": model_dir, "source": source, **self.options.of_texts})
         if not path.exists():
-            checked_json.save(path, origin)
+            checked_json.save(path, origin.values)
             time = (self.model.path / self.model.run.vocabulary).stat().st_mtime_ns
             os.utime(path, ns=(time, time))
             return
-        stored = checked_json.load(path, f"remove it, or {ANOTHER}")
-        for name, value in origin.items():
-            if stored.get(name) != value:
-                raise T2TError(
-                    f"{self.folder} holds translations with {name}={stored.get(name)}, not {value}: {ANOTHER}"
-                )
-
-    def _origin(self) -> dict[str, Any]:
-        source = hashlib.sha256(to_bytes(self.lines)).hexdigest()
-        return {
-            "model_dir": str(self.model.path.resolve()),
-            "source": f"sha256:{source}",
-            **self.options.of_texts,
-        }
+        stored = MadeOf(checked_json.load(path, f"remove it, or {ANOTHER}"))
+        stored.check(origin, f"{self.folder} holds translations with", ANOTHER)

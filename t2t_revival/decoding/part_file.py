@@ -7,14 +7,15 @@ FILE.part.json    everything that they depend on
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from t2t_revival.decoding.notes import OnNote
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.files import check_no_folder, is_special, lock, open_special, put_in_place, writing
+from t2t_revival.utils.made_of import MadeOf
 from t2t_revival.utils.signals import terminable
 
 
@@ -29,11 +30,11 @@ class OutputStream:
     def __init__(self, stream: BinaryIO | None, name: object) -> None:
         self.stream, self.name = stream, name
 
-    def start(self, origin: Mapping[str, Any], total: int, resumable: bool = True) -> list[str]:
+    def start(self, origin: MadeOf, total: int, resumable: bool = True) -> list[str]:
         """Begins the output.
 
         Args:
-            origin: everything that the results depend on, as JSON values by readable names.
+            origin: everything that the results depend on.
             total: number of results.
             resumable: whether each result is one line.
 
@@ -130,10 +131,10 @@ class _PartFile(OutputStream):
             self._origin.close()
             raise
 
-    def start(self, origin: Mapping[str, Any], total: int, resumable: bool = True) -> list[str]:
+    def start(self, origin: MadeOf, total: int, resumable: bool = True) -> list[str]:
         self._total, self._is_resumable = total, resumable
         with writing(self._path):
-            lines = self._resumed(json.loads(json.dumps(origin))) if resumable else []
+            lines = self._resumed(origin) if resumable else []
             self._done, self._is_kept = len(lines), bool(lines)
             self.stream = self._part.open("r+b" if lines else "wb")
             self.stream.seek(sum(len(line) + 1 for line in lines))
@@ -142,7 +143,7 @@ class _PartFile(OutputStream):
                 self._on_note(f"resuming {self._part}: {len(lines):,} of {total:,} lines are done")
             else:
                 self._origin.truncate(0)
-                self._origin.write(json.dumps(origin).encode())
+                self._origin.write(json.dumps(origin.values).encode())
                 self._origin.flush()
         return [line.decode() for line in lines]
 
@@ -154,8 +155,6 @@ class _PartFile(OutputStream):
     def finish(self, mtime_ns: int | None) -> None:
         """Renames FILE.part to FILE."""
         assert self.stream
-        if self._done < self._total:
-            raise RuntimeError(f"{self._path}: {self._done} of {self._total} results")
         with writing(self._path):
             put_in_place(self.stream, self._part, self._path, mtime_ns)
         self._is_kept = False
@@ -177,26 +176,16 @@ class _PartFile(OutputStream):
             for side in side_files(self._path):
                 side.unlink(missing_ok=True)
 
-    def _resumed(self, origin: dict[str, Any]) -> list[bytes]:
+    def _resumed(self, origin: MadeOf) -> list[bytes]:
         """Returns the complete lines of FILE.part, without their ends, if they are of an equal origin."""
         *lines, _ = self._part.read_bytes().split(b"\n") if self._part.exists() else [b""]
         self._origin.seek(0)
         try:
             b"\n".join(lines).decode()
-            difference = _difference(json.loads(self._origin.read()), origin)
-        except (ValueError, TypeError, AttributeError):
-            difference = "it is corrupt"
-        if len(lines) > self._total:
+            difference = MadeOf(json.loads(self._origin.read())).difference(origin)
+        except (ValueError, TypeError):
             difference = "it is corrupt"
         if lines and difference:
             self._on_note(f"{self._part} cannot be resumed, starting again: {difference}")
             return []
         return lines
-
-
-def _difference(stored: dict[str, Any], origin: dict[str, Any]) -> str:
-    return ", ".join(
-        f"{name} was {stored.get(name)}, is {origin.get(name)}"
-        for name in {**origin, **stored}
-        if stored.get(name) != origin.get(name)
-    )

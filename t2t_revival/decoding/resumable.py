@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import math
 from collections.abc import Iterator, Sequence
@@ -25,6 +24,7 @@ from t2t_revival.decoding.notes import (
 from t2t_revival.decoding.outputs import Draw, Score, Translation, format_outputs, to_bytes
 from t2t_revival.decoding.part_file import OutputStream
 from t2t_revival.errors import LineError, T2TError
+from t2t_revival.utils.made_of import MadeOf, fingerprint
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.pipeline import Lines, LineTranslator
@@ -153,10 +153,7 @@ def score_pairs(
     report.begin(len(known), len(pairs))
     with naming(report.name):
         targets = translator.preprocessor().targets([target for _, target in pairs[: len(known)]])
-        try:
-            stored = [json.loads(line)["log_prob"] if as_json else float(line) for line in known]
-        except (ValueError, KeyError, TypeError) as error:
-            raise T2TError(f"{output.name}.part is corrupt: remove it, and score again") from error
+        stored = [json.loads(line)["log_prob"] if as_json else float(line) for line in known]
         scores = [Score(one, len(ids)) for one, ids in zip(stored, targets, strict=True)]
         results = translator.iterate_scores(
             pairs, report.note_truncation, report.on_progress, skip=len(known)
@@ -183,14 +180,14 @@ def naming(name: str) -> Iterator[None]:
         raise T2TError(f"{name}, {error}") from error
 
 
-def origin_of(translator: LineTranslator, kind: str, lines: Any, has_terms: bool = False) -> dict[str, Any]:
-    """Returns everything that outputs of some lines depend on, by names for people."""
-    return {"output": kind, "input": digest(lines), **translator.origin(has_terms)}
+def origin_of(translator: LineTranslator, kind: str, lines: Any, has_terms: bool = False) -> MadeOf:
+    """Returns everything that outputs of some lines depend on."""
+    return MadeOf({"output": kind, "input": digest(lines), **translator.origin(has_terms)})
 
 
 def digest(lines: Any) -> str:
     """The first 16 digits of a SHA-256 of inputs, given as JSON values."""
-    return f"sha256:{hashlib.sha256(json.dumps(lines).encode()).hexdigest()[:16]}"
+    return f"sha256:{fingerprint(json.dumps(lines).encode())[:16]}"
 
 
 def nearest(outputs: Sequence[Translation], reference: str) -> Translation:

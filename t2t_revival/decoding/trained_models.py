@@ -16,6 +16,7 @@ from t2t_revival.decoding.notes import OnNote, ignore_note
 from t2t_revival.decoding.options import FLOAT32, PROBABILITIES, TENSORFLOW, DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.model_folder import ModelFolder
+from t2t_revival.utils.made_of import MadeOf
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.alignment_heads import AlignmentHeads
@@ -66,17 +67,10 @@ def open_models(
         T2TError: a folder holds no trained model, or one of another problem or vocabulary than the first.
     """
     opened = [ModelFolder(path) for path in folders]
-    expected = opened[0].run
-    for folder in opened:
-        for what, own, first in (
-            ("a model of " + folder.run.problem, folder.run.problem, expected.problem),
-            ("another vocabulary", folder.run.fingerprints, expected.fingerprints),
-        ):
-            if own != first:
-                raise T2TError(
-                    f"--{flag}: {folder.path} has {what}, unlike {folders[0]}: models that are decoded "
-                    "together need the same problem and vocabulary"
-                )
+    made = [MadeOf({"problem": one.run.problem, "vocabularies": one.run.fingerprints}) for one in opened]
+    for folder, own in zip(opened, made, strict=True):
+        remedy = f"models that are decoded together need the problem and the vocabulary of {folders[0]}"
+        own.check(made[0], f"--{flag}: {folder.path} has", remedy)
     if checkpoint and len(folders) > 1 and checkpoint not in NAMES:
         raise T2TError(f"--checkpoint={checkpoint} is of one model: for several give {' or '.join(NAMES)}")
     return [TrainedModel.select(folder, checkpoint, on_damaged) for folder in opened]

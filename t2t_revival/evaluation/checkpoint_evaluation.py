@@ -10,19 +10,17 @@ All functions raise `T2TError` where a file of scores is corrupt, or cannot be w
 from __future__ import annotations
 
 import dataclasses
-import json
 import math
 import os
 import time
-import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from t2t_revival.checkpoints import selection
 from t2t_revival.checkpoints.directory import AVERAGED, BEST, Checkpoint, list_averaged, list_checkpoints
-from t2t_revival.checkpoints.file import CheckpointNotFoundError, CorruptCheckpointError, fingerprint
+from t2t_revival.checkpoints.file import CheckpointNotFoundError, CorruptCheckpointError, weights_of
 from t2t_revival.curve_files import DEV, CsvTable, Scores, cell, read_curve
 from t2t_revival.decoding.outputs import to_bytes
 from t2t_revival.errors import T2TError
@@ -30,6 +28,7 @@ from t2t_revival.evaluation.decoded import main_metric, tokenizer_setting
 from t2t_revival.metrics.metric import LOSS, main_score, metric_of
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.utils.files import atomic_write, file_lines, writing
+from t2t_revival.utils.made_of import fingerprint
 
 if TYPE_CHECKING:
     from t2t_revival.problems.problem import Data, Problem
@@ -47,7 +46,7 @@ class Evaluation:
     Attributes:
         step: the checkpoint's.
         checkpoint: path of its file relative to output_dir.
-        weights: fingerprint of its weights; see `checkpoints.file.fingerprint`.
+        weights: fingerprint of its weights; see `checkpoints.file.weights_of`.
         settings: fingerprint of the data and the decoding that it was measured with.
         scores: by name.
     """
@@ -86,7 +85,7 @@ def dev_score(output_dir: Path, path: Path) -> tuple[str, float] | None:
     Those of t2t-eval and t2t-avg-all are found by the weights, those of the training by the step, which an
     average does not have. Without a metric of the run it is the main one of the outputs, or the loss.
     """
-    weights, folder = fingerprint(path), path.parent
+    weights, folder = weights_of(path), path.parent
     measured = [row.scores for row in _read(_table_path(output_dir, DEV)) if row.weights == weights]
     own_folders = (output_dir.resolve(), (output_dir / BEST).resolve())
     if folder.name != AVERAGED and folder.resolve() in own_folders and not measured:
@@ -95,11 +94,6 @@ def dev_score(output_dir: Path, path: Path) -> tuple[str, float] | None:
     scores = measured[-1] if measured else {}
     names = (run_metric(output_dir), main_score(scores))
     return next(((name, scores[name]) for name in names if name in scores), None)
-
-
-def settings_fingerprint(**settings: Any) -> str:
-    """Fingerprint of the JSON of `settings`, 8 hexadecimal digits."""
-    return f"{zlib.crc32(json.dumps(settings, sort_keys=True, default=str).encode()):08x}"
 
 
 class Evaluations:
@@ -193,15 +187,14 @@ def evaluation_settings(
         T2TError: the split is missing or corrupt.
     """
     data.split(split)
-    return settings_fingerprint(
-        data=dataclasses.asdict(data.metadata.splits[split]),
-        source=data.metadata.source,
-        decode_hparams=folder.run.decode_hparams,
-        decoded_sentences=decoded_sentences,
-        metrics=data.problem.eval_metrics(),
-        **({"engine": engine} if engine else {}),
-        **tokenizer_setting(data),
-    )
+    settings = {
+        "data": dataclasses.asdict(data.metadata.splits[split]),
+        "source": data.metadata.source,
+        "decode_hparams": folder.run.decode_hparams,
+        "decoded_sentences": decoded_sentences,
+        "metrics": data.problem.eval_metrics(),
+    }
+    return fingerprint(settings | ({"engine": engine} if engine else {}) | tokenizer_setting(data))
 
 
 def checkpoint_lister(output_dir: Path, checkpoint: str | None) -> Callable[[], list[Checkpoint]]:
@@ -255,7 +248,7 @@ def evaluate_checkpoints(
     seconds = 0.0
     for checkpoint in checkpoints:
         try:
-            weights = fingerprint(checkpoint.path)
+            weights = weights_of(checkpoint.path)
             row = table.find(checkpoint.path, weights)
             if row is None:
                 on_start(checkpoint, seconds)

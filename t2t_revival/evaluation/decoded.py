@@ -10,10 +10,10 @@ from t2t_revival.decoding.part_file import part_file
 from t2t_revival.decoding.pipeline import Lines
 from t2t_revival.decoding.resumable import Report, translate_lines
 from t2t_revival.decoding.shards import Shard
-from t2t_revival.errors import CommandLine, T2TError
+from t2t_revival.errors import CommandLine
 from t2t_revival.metrics.bleu import DEFAULT, MOSES_LANGUAGES, CorpusScore, primary_code, tokenizer_name
 from t2t_revival.metrics.metric import METRICS, Metric, title_of
-from t2t_revival.utils.files import buffered_write
+from t2t_revival.utils.files import buffered_write, writing
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator
@@ -121,10 +121,8 @@ class SplitFiles(NamedTuple):
         """
         assert translator.checkpoint is not None
         folder = output_dir / "decoded"
-        try:
+        with writing(folder, "give --decode_to_file"):
             folder.mkdir(exist_ok=True)
-        except OSError as error:
-            raise T2TError(f"cannot write {folder}: {error.strerror}; give --decode_to_file") from error
         return cls.beside(folder / f"{split}-{translator.checkpoint.step}.outputs")
 
     def of_shard(self, shard: Shard) -> SplitFiles:

@@ -16,6 +16,7 @@ from t2t_revival.model_folder import ModelFolder
 from t2t_revival.problems.problem import DEV, TEST
 from t2t_revival.reproduction.scales import Scale
 from t2t_revival.utils.files import text_lines
+from t2t_revival.utils.made_of import MadeOf
 
 Flags = Mapping[str, object]
 Command = Callable[[str, Flags], None]  # runs a command such as "t2t-trainer"; may raise T2TError
@@ -121,23 +122,15 @@ class Runs:
         trained = HParams.load(output_dir)
         if trained is None:
             return
-        for name, expected in dataclasses.asdict(hparams).items():
-            if (value := getattr(trained, name)) != expected:
-                raise T2TError(f"{output_dir} was trained with {name}={value}, not {expected}: {NEW_FOLDER}")
+        made, now = dataclasses.asdict(trained), dataclasses.asdict(hparams)
         known = registry.problem(problem)
-        if not known.has_data(self.data_dir):
-            return
-        data = known.open(self.data_dir)
-        if data.vocabularies.inputs.fingerprint != ModelFolder(output_dir).run.fingerprint:
-            raise T2TError(
-                f"{output_dir} was trained with another vocabulary than {self.data_dir} has: {NEW_FOLDER}"
-            )
-        evaluations = curve_files.read_segments(output_dir, curve_files.DEV, "perplexity")
-        dev = data.fingerprint(DEV)
-        if evaluations and evaluations[-1].measured_on != dev:
-            raise T2TError(
-                f"{output_dir} was evaluated on another dev split than {self.data_dir} has: {NEW_FOLDER}"
-            )
+        if known.has_data(self.data_dir):
+            data = known.open(self.data_dir)
+            made["vocabulary"] = ModelFolder(output_dir).run.fingerprint
+            now["vocabulary"] = data.vocabularies.inputs.fingerprint
+            if evaluations := curve_files.read_segments(output_dir, curve_files.DEV, "perplexity"):
+                made["dev split"], now["dev split"] = evaluations[-1].measured_on, data.fingerprint(DEV)
+        MadeOf(made).check(MadeOf(now), f"{output_dir} was trained with", NEW_FOLDER)
 
     def is_finished(
         self, hparams_set: str, problem: str, split: str, average: bool, changes: str = ""

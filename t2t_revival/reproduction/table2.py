@@ -15,7 +15,6 @@ from t2t_revival.checkpoints.file import load
 from t2t_revival.checkpoints.selection import select_checkpoint, taking_next
 from t2t_revival.curve_files import CsvTable
 from t2t_revival.errors import T2TError, did_you_mean
-from t2t_revival.evaluation.checkpoint_evaluation import settings_fingerprint
 from t2t_revival.hparams import HParams
 from t2t_revival.metrics.bleu import sacrebleu_score
 from t2t_revival.model_folder import ModelFolder
@@ -28,6 +27,7 @@ from t2t_revival.reproduction.training_flops import (
     training_flops,
 )
 from t2t_revival.training.state import Seen
+from t2t_revival.utils.made_of import fingerprint
 from t2t_revival.visualization import png_figure
 from t2t_revival.visualization.result_table import Cell, ResultTable
 
@@ -228,7 +228,7 @@ def _flops_of_training(kept: Kept, hparams: HParams, vocab_size: int, seen: Seen
 def _counted(
     kept: Kept, hparams: HParams, vocab_size: int, source: int, target: int, sentences: int = 1
 ) -> float:
-    model = settings_fingerprint(**dataclasses.asdict(hparams))
+    model = fingerprint(dataclasses.asdict(hparams))
     tokens = (vocab_size, source * sentences, target * sentences, sentences)
     return kept.value(
         f"FLOPs of hparams {model}, {tokens}",

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from t2t_revival.checkpoints.directory import list_checkpoints
-from t2t_revival.checkpoints.file import fingerprint
+from t2t_revival.checkpoints.file import weights_of
 from t2t_revival.errors import T2TError
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.utils import checked_json
@@ -28,7 +28,7 @@ def save_origin(translator: Translator, version: Path) -> None:
     paths = [one.path.absolute() for one in (translator.checkpoint, *translator.more_checkpoints)]
     output_dir = next((folder for folder in paths[0].parents if ModelFolder(folder).has_run), None)
     origin = {
-        "checkpoints": {str(path): fingerprint(path) for path in paths},
+        "checkpoints": {str(path): weights_of(path) for path in paths},
         "output_dir": str(output_dir or ""),
         "newest_step": _newest_step(output_dir) if output_dir else 0,
         checked_json.FORMAT: checked_json.NEWEST,

@@ -21,6 +21,7 @@ from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.model_folder import ModelFolder, Run
 from t2t_revival.utils.files import path_of
+from t2t_revival.utils.made_of import MadeOf
 
 if TYPE_CHECKING:
     import numpy as np
@@ -78,15 +79,10 @@ class WarmStart:
             kinds = {registry.problem(name).targets_are_text for name in (other, problem)}
             if len(kinds) > 1:
                 raise T2TError(f"{where}: a model of {other} cannot become one of {problem}")
-        before, now = self.folder.hparams.architecture(), hparams.architecture()
-        differences = [
-            f"{name}={before[name]}, not {now[name]}" for name in now if before.get(name) != now[name]
-        ]
-        if differences and not self.partial:
-            raise T2TError(
-                f"{where}: that model has {'; '.join(differences)}: change --hparams, or give "
-                "--warm_start_partial to take the weights that fit"
-            )
+        if not self.partial:
+            remedy = "change --hparams, or give --warm_start_partial to take the weights that fit"
+            now = MadeOf(hparams.architecture())
+            MadeOf(self.folder.hparams.architecture()).check(now, f"{where}: that model has", remedy)
 
     def prepared_for(self, run: Run, vocabularies: Vocabularies) -> WarmStart:
         """Returns the start of a new run with the other training's vocabularies, or those with more pieces.

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import zlib
 from collections.abc import Iterable, Mapping, Set
 from pathlib import Path
 from typing import Any
 
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.files import atomic_write
+from t2t_revival.utils.made_of import fingerprint
 
 CHECKSUM = "checksum"
 FORMAT = "format_version"  # incremented where a file of the format before cannot be read any more
@@ -62,22 +62,18 @@ def check_fields(
     """
     names = set(names)
     missing, unknown = names - later - found.keys(), found.keys() - names
-    if len(missing) > len(names) / 2:
-        raise T2TError(f"{path}: corrupt, it has no {min(missing)}; {hint}")
     if found.get(FORMAT, NEWEST) != NEWEST or missing or unknown:
         differs = f"format {found.get(FORMAT, NEWEST)}, and this one reads {NEWEST}"
         if missing or unknown:
             differs = f"it {'lacks' if missing else 'has the field'} {min(missing or unknown)!r}"
-        raise T2TError(f"{path}: written by another version of t2t_revival ({differs}); {hint}")
+        raise T2TError(f"{path}: written by another version of t2t_revival ({differs}), or corrupt; {hint}")
 
 
 def read(path: Path, hint: str) -> dict[str, Any]:
     """Reads a JSON object, of whoever wrote it. Raises as `load`."""
     try:
         values = json.loads(path.read_bytes().decode("utf-8"))
-    except UnicodeDecodeError as error:
-        raise T2TError(f"{path}: corrupt, not UTF-8 text ({error}); {hint}") from error
-    except (ValueError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # UnicodeDecodeError is a ValueError
         raise T2TError(f"{path}: corrupt, not JSON ({error}); {hint}") from error
     if not isinstance(values, dict):
         raise T2TError(f"{path}: corrupt, not a JSON object; {hint}")
@@ -88,4 +84,4 @@ def _checksum(content: Mapping[str, Any]) -> str:
     """CRC-32 of the values, independent of their layout in the file."""
     plain = json.loads(json.dumps(content))  # whose names are strings
     plain.pop(CHECKSUM, None)
-    return f"{zlib.crc32(json.dumps(plain, sort_keys=True).encode()):08x}"
+    return fingerprint(plain)

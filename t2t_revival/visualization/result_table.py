@@ -25,11 +25,6 @@ class ResultTable:
     rows: Sequence[Sequence[Cell]]  # one cell per column; an unknown value is `None`, an empty cell
     remarks: Sequence[str] = ()  # lines of Markdown below the table
 
-    def __post_init__(self) -> None:
-        for row in self.rows:
-            if len(row) != len(self.columns):
-                raise ValueError(f"{self.name}: {len(row)} cells for {len(self.columns)} columns")
-
     def markdown(self) -> str:
         """Returns title, table and remarks; columns of numbers are right-aligned."""
         numeric = [

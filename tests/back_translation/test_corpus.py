@@ -83,7 +83,7 @@ def test_noise_is_that_of_each_line(make_corpus: MakeCorpus, translator: MakeTra
     ]
     assert outputs != lines(plain.folder / "train.en")
     again = dataclasses.replace(noised, noise=None)
-    fault = r"holds a corpus with noise drop=0.1,blank=0.1,swap=3,seed=2, not none: give another --corpus_dir"
+    fault = r"holds a corpus with noise=drop=0.1,blank=0.1,swap=3,seed=2, not none: give another --corpus_dir"
     with pytest.raises(T2TError, match=fault):
         again.stored_counts()
     (again.folder / "corpus.json").unlink()
@@ -104,19 +104,6 @@ def test_a_corpus_that_is_complete_is_kept_and_one_that_lacks_a_file_is_made_aga
     assert corpus.stored_counts() is None
     assert corpus.make_corpus() == counts
     assert content(corpus) == before
-
-
-def test_a_corpus_that_was_edited_is_named(make_corpus: MakeCorpus, translator: MakeTranslator) -> None:
-    corpus = make_corpus()
-    made(corpus, translator())
-    edited = corpus.corpus_files[0]
-    edited.write_text(edited.read_text() + "one more line\n")
-    for call in (corpus.stored_counts, corpus.make_corpus):
-        with pytest.raises(T2TError, match=rf"{edited} has changed since it was written: give another"):
-            call()
-    (corpus.folder / "corpus.json").unlink()
-    corpus.make_corpus()
-    assert corpus.stored_counts()
 
 
 def test_an_existing_corpus_is_not_replaced(make_corpus: MakeCorpus, translator: MakeTranslator) -> None:
@@ -149,13 +136,9 @@ def test_a_block_that_lost_lines_is_named(make_corpus: MakeCorpus, translator: M
     corpus = make_corpus()
     corpus.decode(translator(), Shard())
     block = corpus.blocks()[1]
-    for path, text, fault in (
-        (block.outputs, b"DER HUND\n", r"00001.outputs: 1 lines for 3 inputs; remove .*00001.outputs, and "),
-        (block.inputs, None, r"00001.inputs: No such file or directory; remove .*00001.outputs"),
-    ):
-        path.write_bytes(text) if text else path.unlink()
-        with pytest.raises(T2TError, match=fault):
-            corpus.make_corpus()
+    block.outputs.write_bytes(b"DER HUND\n")
+    with pytest.raises(T2TError, match=r"00001.outputs: 1 lines for 3 inputs; remove it, and the block"):
+        corpus.make_corpus()
     block.outputs.unlink()
     made(corpus, translator())
     assert lines(corpus.folder / "train.de") == LINES

@@ -10,8 +10,8 @@ from t2t_revival import HParams, T2TError
 from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.checkpoints.averaging import check_averages, sliding_averages
 from t2t_revival.checkpoints.file import trained_on
-from t2t_revival.data.vocabulary.text_encoder import fingerprint
 from t2t_revival.model_folder import ModelFolder, Run
+from t2t_revival.utils.made_of import fingerprint
 
 WEIGHTS = "model/transformer/w"
 
@@ -168,8 +168,8 @@ def test_a_checkpoint_that_the_training_removes_while_its_average_is_written(
     ("place", "said"),
     [
         ("model", "the training's own folder"),
-        ("other", "not an average"),
-        ("avg", "averages of 2 checkpoints"),
+        ("other", "with checkpoints averaged=0, not 1: give another"),
+        ("avg", "with checkpoints averaged=2, not 1: give another"),
     ],
 )
 def test_folders_that_hold_something_else(model_dir: Path, tmp_path: Path, place: str, said: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from t2t_revival import T2TError
 from t2t_revival.checkpoints import directory as checkpoints
-from t2t_revival.checkpoints.file import CorruptCheckpointError, fingerprint
+from t2t_revival.checkpoints.file import CorruptCheckpointError, weights_of
 from t2t_revival.checkpoints.selection import select_checkpoint
 
 
@@ -137,12 +137,14 @@ def named(*variables: Variable) -> dict[str, Variable]:
 def test_another_model_is_refused_with_name_and_shape(tmp_path: Path) -> None:
     arrays, _ = checkpoints.load(write(tmp_path, 1))
     fits, other = Variable("transformer/w", (2, 3)), Variable("transformer/w", (2, 4))
-    with pytest.raises(T2TError, match=r"its transformer/w has the shape \(2, 3\), here it is \(2, 4\)"):
+    with pytest.raises(
+        T2TError, match=r"of another model, with model/transformer/w=\[2, 3\], not \[2, 4\]: give"
+    ):
         checkpoints.assign(named(other), arrays, checkpoints.MODEL, tmp_path)
-    with pytest.raises(T2TError, match="has no transformer/v"):
+    with pytest.raises(T2TError, match=r"transformer/v=None, not \[1\]"):
         checkpoints.assign(named(fits, Variable("transformer/v", (1,))), arrays, checkpoints.MODEL, tmp_path)
     more = {**arrays, "model/transformer/extra": np.zeros(2, np.float32)}
-    with pytest.raises(T2TError, match="it has transformer/extra, unknown here"):
+    with pytest.raises(T2TError, match=r"transformer/extra=\[2\], not None"):
         checkpoints.assign(named(fits), more, checkpoints.MODEL, tmp_path)
     assert fits.value is None, "a refused checkpoint must change nothing"
 
@@ -165,10 +167,10 @@ def test_no_training_goes_on_from_an_average(tmp_path: Path) -> None:
 
 def test_a_fingerprint_is_of_the_weights_alone(tmp_path: Path) -> None:
     first, same, other = write(tmp_path, 1, 2.5), write(tmp_path, 2, 2.5), write(tmp_path, 3, 2.25)
-    assert fingerprint(first) == fingerprint(same) != fingerprint(other)
+    assert weights_of(first) == weights_of(same) != weights_of(other)
     other.write_bytes(other.read_bytes()[:-30])
     with pytest.raises(CorruptCheckpointError):
-        fingerprint(other)
+        weights_of(other)
 
 
 def damage(path: Path) -> None:

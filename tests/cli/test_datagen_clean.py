@@ -70,7 +70,7 @@ def test_the_data_of_the_other_direction_is_the_same(corpus, tmp_path, capsys):
     assert generate(corpus, tmp_path / "data", "--clean", problem="translate_ende_rev") == 0
     assert TABLE in capsys.readouterr().out
     status = generate(corpus, tmp_path / "data", "--noclean", problem="translate_ende_rev")
-    assert "holds translate_ende made with --clean, not without it" in failure(capsys, status)
+    assert "holds translate_ende made with clean=True, not False" in failure(capsys, status)
 
 
 def test_proposed_commands_have_it(corpus, tmp_path, capsys):

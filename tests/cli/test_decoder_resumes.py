@@ -135,12 +135,12 @@ def test_other_text_options_or_weights_start_again(out, tmp_path, capsys, once, 
 
     assert "starting again" not in interrupted(hparams)
     (tmp_path / "in").write_text(f"the\n{SOURCE}")
-    assert "starting again: input was sha256:" in interrupted(hparams)
+    assert "starting again: input=sha256:" in interrupted(hparams)
     write_checkpoint(out, 9)
     said = interrupted(f"{hparams},alpha=0.7", f"--checkpoint_path={out / 'model.ckpt-9.npz'}")
-    assert "starting again: checkpoint was model.ckpt-7.npz with weights" in said
-    assert "is model.ckpt-9.npz with weights" in said
-    assert "alpha was 0.6, is 0.7" in said
+    assert "starting again: checkpoint=model.ckpt-7.npz with weights" in said
+    assert "not model.ckpt-9.npz with weights" in said
+    assert "alpha=0.6, not 0.7" in said
 
 
 def test_the_standard_output_gets_lines_as_they_are_ready(out, tmp_path, capsysbinary, once, stop):

@@ -48,7 +48,7 @@ def test_a_file_is_decoded_as_by_one(folders, tmp_path, capsys):
     by_logarithms = load_translator(open_models(folders, "ensemble"), mean="logarithms")
     origins = [resumable.origin_of(one, "texts", LINES) for one in (together, by_logarithms)]
     assert origins[0] != origins[1], "an interrupted run is not resumed with another mean"
-    assert origins[0]["checkpoint"].count(" with weights ") == 2
+    assert origins[0].values["checkpoint"].count(" with weights ") == 2
 
 
 @pytest.mark.slow

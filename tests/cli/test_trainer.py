@@ -124,7 +124,7 @@ def test_what_is_left_out_or_comes_again_is_said(corpus, tmp_path, capsys):
     assert "1 of 201 training pairs are longer than max_length=64 tokens" in capsys.readouterr().err
     smaller = SMALL.replace("batch_size=512", "batch_size=256")
     assert train(tmp_path / "data", tmp_path / "out", "--train_steps=6", hparams=smaller) == 0
-    assert "batching has changed (batch_size=256 instead of 512)" in capsys.readouterr().err
+    assert "batching has changed (batch_size=512, not 256)" in capsys.readouterr().err
 
 
 @pytest.fixture(scope="module")

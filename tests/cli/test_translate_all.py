@@ -85,7 +85,9 @@ def test_a_folder_holds_translations_of_one_kind(out, source, capsys):
     assert run(out, source, "--beam_size=3", "--alpha=0.5") == 0
     assert run(out, source, "--decode_hparams=beam_size=3,alpha=0.5,batch_size=9") == 0
     assert "translate_ende-7, there already" in capsys.readouterr().out
-    assert "with beam_size=3, not 2: give another" in failure(capsys, run(out, source, "--alpha=0.5"))
+    assert "with beam_size=3, not 2; extra_length=50, not 3: give another" in failure(
+        capsys, run(out, source, "--alpha=0.5")
+    )
     source.write_text("another text\n")
     assert "with source=sha256:" in failure(capsys, run(out, source, "--beam_size=3", "--alpha=0.5"))
     assert run(out, source, f"--translations_dir={out / 'more'}") == 0

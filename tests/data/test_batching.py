@@ -96,11 +96,11 @@ def test_a_resumed_training_continues_at_the_exact_batch(corpus, groups, accumul
 @pytest.mark.parametrize(
     ("other", "change"),
     [
-        ({"hparams": HPARAMS.replace(batch_size=32)}, "batch_size=32 instead of 64"),
-        ({"hparams": HPARAMS.replace(length_bucket_step=2.0)}, "length_bucket_step=2.0 instead of 1.5"),
-        ({"replicas": 2}, "replicas=2 instead of 1"),
-        ({"seed": 4}, "seed=4 instead of 3"),
-        ({"chunk": 90}, "chunk=90 instead of 100"),
+        ({"hparams": HPARAMS.replace(batch_size=32)}, "batch_size=64, not 32"),
+        ({"hparams": HPARAMS.replace(length_bucket_step=2.0)}, "length_bucket_step=1.5, not 2.0"),
+        ({"replicas": 2}, "replicas=1, not 2"),
+        ({"seed": 4}, "seed=3, not 4"),
+        ({"chunk": 90}, "chunk=100, not 90"),
     ],
 )
 def test_batches_made_with_other_settings_leave_no_example_out(corpus, other, change):
@@ -142,17 +142,6 @@ def test_tokens_counts_what_was_consumed(corpus):
     sources, targets = (sum((batch[side] > 0).sum() for batch in taken) for side in (0, 1))
     assert batches.tokens(90) == ExampleCounts(targets, sources, sum(len(pairs_of(batch)) for batch in taken))
     json.dumps(batches.tokens(90))
-
-
-def test_positions_out_of_reach_are_refused(corpus):
-    start = IteratorState(epoch=1, chunk=2)
-    batches = open_batches(corpus[0], HPARAMS, accumulate=2, start=start)
-    assert dataclasses.replace(batches.position(0), cut="") == start
-    first_batches(batches, 4)
-    with pytest.raises(ValueError, match="within a group of 2"):
-        batches.position(3)
-    with pytest.raises(ValueError, match="not yet produced"):
-        batches.tokens(100_000)
 
 
 @pytest.mark.slow

@@ -146,7 +146,9 @@ def test_files_stay_in_data_dir(corpus, tmp_path, name):
 @pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"format_version": 1}', '{"format_version": 99}'])
 def test_corrupt_or_foreign_metadata_is_named(tmp_path, content):
     (tmp_path / "translate_ende.meta.json").write_text(content)
-    with pytest.raises(T2TError, match=r"translate_ende\.meta\.json: (corrupt|format 99)"):
+    with pytest.raises(
+        T2TError, match=r"translate_ende\.meta\.json: (corrupt|written by another version .*, or corrupt)"
+    ):
         translation(None).open(tmp_path)
 
 
@@ -158,11 +160,6 @@ def test_corrupt_or_foreign_metadata_is_named(tmp_path, content):
             "translate_ende-train-00001-of-00010: missing; to make this shard again, run t2t-datagen",
         ),
         (lambda shard: shard.write_bytes(b"1234"), r"00001-of-00010: 4 bytes instead of \d+"),
-        (lambda shard: (shard.parent / f"{shard.name[:-5]}00002").touch(), "00002 is not among the 10"),
-        (
-            lambda shard: [shard.unlink() for shard in shard.parent.glob("*-train-*")],
-            "no shards translate_ende-train",
-        ),
     ],
 )
 def test_shards_that_are_not_those_of_the_metadata_are_named(corpus, tmp_path, harm, fault):
@@ -217,7 +214,7 @@ def test_data_knows_the_unicode_form_of_its_text_and_can_be_brought_into_one(tmp
     said = [note for note in notes if "Unicode" in note]
     assert len(said) == (form != "nfc")
     assert all(note.startswith(f"{corpus}, de: Unicode forms are ") for note in said)
-    with pytest.raises(T2TError, match="made without --normalize=nfc, not with it"):
+    with pytest.raises(T2TError, match="made with normalize='', not nfc"):
         translation(corpus, normalize="nfc").generate_data(tmp_path / "data")
 
     composed = translation(corpus, normalize="nfc").generate_data(tmp_path / "composed")

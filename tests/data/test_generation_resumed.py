@@ -237,15 +237,18 @@ def test_an_unfinished_generation_goes_on_as_it_was_begun(sources, whole, tmp_pa
 
 
 OTHER = {  # than a plain data_dir, and what is said
-    "source": ({"corpus": "other"}, r"made from .*/corpus, not from .*/other; give another --data_dir"),
-    "size": ({"vocab_size": 340}, "made with --vocab_size=330, not 340; give another --data_dir"),
+    "source": (
+        {"corpus": "other"},
+        r"made with data_source=.*/corpus, not .*/other: give another --data_dir",
+    ),
+    "size": ({"vocab_size": 340}, "made with vocab_size=330, not 340: give another --data_dir"),
     "vocabulary": (
         {"vocab_file": "given"},
-        r"made with vocab\.translate_ende\.330\.spm, not with .*subwords",
+        r"made with vocab_file=vocab\.translate_ende\.330\.spm, not .*subwords",
     ),
-    "cleaning": ({"clean": True}, "made without --clean, not with it; give another"),
-    "alignments": ({"make_alignments": True}, "made without --make_alignments, not with it"),
-    "vocabularies": ({"separate_vocabularies": True}, "made with one vocabulary, not with two"),
+    "cleaning": ({"clean": True}, "made with clean=False, not True: give another"),
+    "alignments": ({"make_alignments": True}, "made with make_alignments=False, not True"),
+    "vocabularies": ({"separate_vocabularies": True}, "made with separate_vocabularies=False, not True"),
     "mixture": ({"corpus": "news=corpus:1"}, "which is no mixture: give another --data_dir"),
 }
 

@@ -90,5 +90,5 @@ def test_any_place_is_reached_directly(read, weights, chunk, place):
 def test_other_weights_begin_the_epoch_again_and_say_so(read):
     _, batches = read({"a": 1, "b": 3}, 25, chunk=5)
     _, other = read({"a": 1, "b": 1}, 0, chunk=5, start=batches.position(25))
-    assert "(mixture=a:1,b:1 instead of a:1,b:3)" in other.note
+    assert "(mixture=a:1,b:3, not a:1,b:1)" in other.note
     assert (other.position(0).chunk, other.position(0).batch) == (0, 0)

@@ -126,8 +126,8 @@ def test_what_does_not_fit_the_data_is_refused_and_changes_nothing(corpora):
     before = snapshot(corpora / "data")
     for data_source, message in (
         ("c.yaml", r"data/vocab.translate_ende.330.spm: the vocabulary lacks the piece '<bt> '"),
-        ("news", r"holds translate_ende made from news=.*, not from"),
-        ("news=talks:1", r"holds translate_ende.news made from .*/news, not from .*/talks"),
+        ("news", r"holds translate_ende made with data_source=news=.*, not "),
+        ("news=talks:1", r"holds translate_ende.news made with data_source=.*/news, not .*/talks"),
     ):
         with pytest.raises(T2TError, match=message):
             generated(data_source)
@@ -169,7 +169,7 @@ def test_cleaning_is_that_of_the_mixture(corpora):
     (corpora / "tagged.yaml").write_text("corpora: [{source: talks, tag: <bt>}]")
     _, metadata = generated("tagged.yaml", "tagged", vocab_size=330, clean=True)
     assert metadata.splits["train"].cleaned["equal sides"] == 1
-    with pytest.raises(T2TError, match="with --clean, not without it"):
+    with pytest.raises(T2TError, match="with clean=True, not False"):
         generated("talks=talks:1", clean=False)
 
 

@@ -44,7 +44,7 @@ def test_three_methods_are_enough(tmp_path):
     assert problem(Numbers()).generate_data(tmp_path) == metadata
     other = problem(Numbers())
     other.config = DataConfig("others")
-    with pytest.raises(T2TError, match="made from numbers, not from others"):
+    with pytest.raises(T2TError, match="made with data_source=numbers, not others"):
         other.generate_data(tmp_path)
 
 

@@ -119,7 +119,7 @@ def test_what_is_turned_on_or_off_begins_the_chunk_again(data):
     first_batches(plain, 7)
     place = plain.position(7)
     resumed = data.batches(0.1, settings=settings, start=place)
-    assert "(subword_dropout=0.1 instead of 0.0)" in resumed.note
+    assert "(subword_dropout=0.0, not 0.1)" in resumed.note
     assert (resumed.position(0).chunk, resumed.position(0).batch) == (place.chunk, 0)
 
 

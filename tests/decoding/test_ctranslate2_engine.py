@@ -95,7 +95,7 @@ def test_the_coverage_penalty_is_that_of_tensorflow(out):
 def test_unfinished_outputs_are_resumed_by_the_same_engine_and_precision(out, engines):
     translators = [*engines, load(out, precision="int8"), Translator.load(out, precision="bfloat16")]
     origins = [resumable.origin_of(translator, "translations", LINES) for translator in translators]
-    assert [origin["engine"] for origin in origins] == [
+    assert [origin.values["engine"] for origin in origins] == [
         "ctranslate2, float32",
         "tensorflow, float32",
         "ctranslate2, int8",

@@ -10,6 +10,7 @@ import pytest
 from t2t_revival import T2TError
 from t2t_revival.decoding.part_file import part_file, side_files
 from t2t_revival.errors import HungUp, Terminated
+from t2t_revival.utils.made_of import MadeOf
 
 ALL = ["null", "eins", "zwei", "drei"]
 
@@ -22,7 +23,7 @@ def path(tmp_path):
 def write(path, results=range(4), notes=None, belongs_to=None, total=4):
     """Writes results into an output, raises errors, calls functions; returns the resumed results."""
     with part_file(path, (notes if notes is not None else []).append) as output:
-        known = output.start(belongs_to or {"input": "text"}, total)
+        known = output.start(MadeOf(belongs_to or {"input": "text"}), total)
         for result in results:
             if isinstance(result, BaseException):
                 raise result
@@ -46,7 +47,7 @@ def names(path):
 def test_a_file_is_written_line_by_line(path):
     path.write_text("before")
     with part_file(path, pytest.fail) as output:
-        output.start({}, 2)
+        output.start(MadeOf({}), 2)
         for number in range(2):
             assert side_files(path)[0].read_text().splitlines() == ALL[:number]
             output.write(f"{ALL[number]}\n".encode())
@@ -75,17 +76,11 @@ def test_that_of_another_input_starts_again_and_says_what_changed(path):
     notes = []
     assert write(path, notes=notes, belongs_to={"input": "another", "beam_size": 4}) == []
     assert notes == [
-        f"{path}.part cannot be resumed, starting again: input was text, is another, beam_size was None, is 4"
+        f"{path}.part cannot be resumed, starting again: input=text, not another; beam_size=None, not 4"
     ]
-    interrupted(path, 0, belongs_to={"input": "text", "constraints": "some"})
-    notes = []
-    assert write(path, notes=notes) == []
-    assert notes[0].endswith("starting again: constraints was some, is None")
 
 
-@pytest.mark.parametrize(
-    ("side", "content"), [(1, b"damaged"), (1, b"[]"), (0, b"null\n\xff\n"), (0, b"null\n" * 5)]
-)
+@pytest.mark.parametrize(("side", "content"), [(1, b"damaged"), (0, b"null\n\xff\n")])
 def test_damaged_ones_start_again(path, side, content):
     interrupted(path, 0)
     side_files(path)[side].write_bytes(content)
@@ -145,7 +140,7 @@ def test_a_disk_that_is_full_in_the_middle(path):
 
 def test_two_processes_do_not_write_one_file(path):
     with part_file(path, pytest.fail) as output:
-        output.start({}, 1)
+        output.start(MadeOf({}), 1)
         with pytest.raises(T2TError, match="being written by another process"):
             write(path, [])
         output.write(b"null\n")
@@ -177,5 +172,5 @@ def test_a_hangup_comes_several_times(path):
 
 def test_a_time_that_is_given(path):
     with part_file(path, pytest.fail, mtime_ns=10**18) as output:
-        output.start({}, 0)
+        output.start(MadeOf({}), 0)
     assert path.stat().st_mtime_ns == 10**18

@@ -67,14 +67,6 @@ def test_complete_data_is_kept(outputs: TeacherOutputs, data_dir: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in made.parent.rglob("*") if path.is_file()} == files
 
 
-def test_text_that_was_edited_is_named(outputs: TeacherOutputs, data_dir: Path) -> None:
-    make_student_data(outputs, False, [vocabulary(data_dir)])
-    text = student_data_dir(outputs, False).with_name("text") / "train.de"
-    text.write_text(text.read_text().upper().replace("DOG", "dog"))
-    with pytest.raises(T2TError, match=rf"has changed since .* was made of it: {text} has other content"):
-        make_student_data(outputs, False, [vocabulary(data_dir)])
-
-
 def test_a_reversed_problem(make_outputs: MakeOutputs, translator: MakeTranslator, data_dir: Path) -> None:
     outputs = make_outputs(problem="translate_ende_rev")
     outputs.decode(translator(), Shard())

@@ -7,7 +7,10 @@ import pytest
 from matplotlib.figure import Figure
 
 from t2t_revival import T2TError
-from t2t_revival.evaluation.checkpoint_evaluation import Evaluations, drawn_score, settings_fingerprint
+from t2t_revival.evaluation.checkpoint_evaluation import (
+    Evaluations,
+    drawn_score,
+)
 from t2t_revival.visualization.learning_curve import draw_evaluations
 
 
@@ -62,13 +65,6 @@ def test_lines_that_are_no_rows_are_passed_over(tmp_path: Path) -> None:
     file = tmp_path / "eval-dev.csv"
     file.write_text(file.read_text() + "x,y\n30,model.ckpt-30.npz,many,b,s\n40\n")
     assert rows(tmp_path) == [(20, path.name, {"loss": 1.0})]
-
-
-def test_settings_differ_where_anything_does() -> None:
-    first = settings_fingerprint(data={"lengths": {3: 1}}, sentences=200)
-    assert first == settings_fingerprint(sentences=200, data={"lengths": {3: 1}})
-    assert first != settings_fingerprint(data={"lengths": {3: 2}}, sentences=200)
-    assert first != settings_fingerprint(data={"lengths": {3: 1}}, sentences=100)
 
 
 def test_a_table_that_cannot_be_written(tmp_path: Path) -> None:

@@ -60,9 +60,11 @@ def test_both_features_share_one_vocabulary(made):
 
 def test_data_of_another_source_is_refused(made, tmp_path):
     _, data = made
-    with pytest.raises(T2TError, match=r"made from .*corpus, not from sample; give another --data_dir"):
+    with pytest.raises(
+        T2TError, match=r"made with data_source=.*corpus, not sample: give another --data_dir"
+    ):
         TranslateEnxx(data_source="sample").dataset("train", data)
-    with pytest.raises(T2TError, match="--vocab_size=300, not 400"):
+    with pytest.raises(T2TError, match="vocab_size=300, not 400"):
         TranslateEnxx(vocab_size=400).open(data)
 
 

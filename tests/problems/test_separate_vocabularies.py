@@ -48,9 +48,11 @@ def test_in_the_other_direction_they_are_swapped(made):
 def test_existing_data_is_taken_as_it_is_unless_the_other_is_asked_for(made):
     problem, data = made
     assert TranslateEnxx().generate_data(data) == problem.open(data).metadata
-    with pytest.raises(T2TError, match="made with two vocabularies, not with one; give another --data_dir"):
+    with pytest.raises(
+        T2TError, match="made with separate_vocabularies=True, not False: give another --data_dir"
+    ):
         TranslateEnxx(separate_vocabularies=False).open(data)
-    with pytest.raises(T2TError, match="--vocab_size=290, not 300"):
+    with pytest.raises(T2TError, match="vocab_size=290, not 300"):
         TranslateEnxx(vocab_size=300).open(data)
 
 
@@ -73,9 +75,11 @@ def test_given_vocabularies_are_copied(made, corpus, tmp_path):
     metadata = other.generate_data(tmp_path / "other")
     assert metadata.vocabularies == problem.open(data).metadata.vocabularies
     assert (tmp_path / "other" / files[1].name).read_bytes() == files[1].read_bytes()
-    with pytest.raises(T2TError, match="not with one"):
+    with pytest.raises(T2TError, match="separate_vocabularies=True, not False"):
         TranslateEnxx(vocab_file=files[0]).open(tmp_path / "other")
-    with pytest.raises(T2TError, match=r"made with vocab\.translate_enxx\.en\.290\.spm, not with .*xx\.290"):
+    with pytest.raises(
+        T2TError, match=r"made with vocab_file=vocab\.translate_enxx\.xx\.290\.spm, not .*en\.290"
+    ):
         TranslateEnxx(vocab_file=files[::-1]).open(tmp_path / "other")
 
 

@@ -97,7 +97,9 @@ def test_a_run_measured_on_another_dev_split_is_no_row(tmp_path, monkeypatch) ->
         path.write_text("\n".join([f"{header},data", *(f"{row},{fingerprint}" for row in rows)]))
         if fingerprint == "aaaaaaaa":
             assert runs.train_translator("base") == path.parent
-    with pytest.raises(T2TError, match=r"base was evaluated on another dev split than .*data has: use anot"):
+    with pytest.raises(
+        T2TError, match=r"base was trained with dev split=bbbbbbbb, not aaaaaaaa: use another"
+    ):
         runs.train_translator("base")
 
 

@@ -8,11 +8,11 @@ import pytest
 
 from t2t_revival import T2TError
 from t2t_revival.checkpoints.file import save
-from t2t_revival.data.vocabulary.text_encoder import fingerprint
 from t2t_revival.model_folder import Run
 from t2t_revival.reproduction import table2
 from t2t_revival.reproduction.runs import Decoded
 from t2t_revival.reproduction.training_flops import counted_flops, device_name, training_flops
+from t2t_revival.utils.made_of import fingerprint
 from tests.support.copy_task import shared_models
 
 

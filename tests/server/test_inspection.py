@@ -10,7 +10,7 @@ from t2t_revival.addons.server.explanation import explain, other_words
 from t2t_revival.addons.server.inspection import MAX_POINTS, ExplainRequest, Inspector
 from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.checkpoints.directory import Checkpoint
-from t2t_revival.checkpoints.file import fingerprint
+from t2t_revival.checkpoints.file import weights_of
 from t2t_revival.checkpoints.selection import keep_best
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 from t2t_revival.evaluation.checkpoint_evaluation import Evaluations
@@ -123,7 +123,7 @@ def test_the_score_of_an_average_is_its_own(inspector, translator, tmp_path):
     (tmp_path / "dev.csv").write_text(DEV + "\n".join(ROWS) + "\n")
     path = write(tmp_path / "averaged" / "model.ckpt-7.npz", translator)
     translator.checkpoint = Checkpoint(7, True, path)
-    Evaluations(tmp_path, "dev", "s").add(7, path, fingerprint(path), {"loss": 3.0, "bleu": 13.25})
+    Evaluations(tmp_path, "dev", "s").add(7, path, weights_of(path), {"loss": 3.0, "bleu": 13.25})
     assert inspector.training.score.model_dump() == {"name": "BLEU", "value": 13.25}
 
 

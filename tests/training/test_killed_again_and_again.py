@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from t2t_revival.checkpoints import directory as checkpoints
-from t2t_revival.checkpoints.file import fingerprint
+from t2t_revival.checkpoints.file import weights_of
 from t2t_revival.checkpoints.selection import list_best
 from t2t_revival.curve_files import DEV, read_curve
 from tests.support.line_corpus import snapshot, write_corpus
@@ -76,7 +76,7 @@ def outcome(place: Path) -> dict[str, Any]:
         **{name: (array.dtype, array.shape, array.tobytes()) for name, array in arrays.items()},
         **meta,
         "dev": [{name: row[name] for name in row if name != "seconds"} for row in rows],
-        "best": [(kept.step, fingerprint(kept.path)) for kept in list_best(out)],
+        "best": [(kept.step, weights_of(kept.path)) for kept in list_best(out)],
     }
 
 

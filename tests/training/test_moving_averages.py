@@ -9,7 +9,7 @@ import pytest
 
 from t2t_revival import RunConfig
 from t2t_revival.checkpoints import directory as checkpoints
-from t2t_revival.checkpoints.file import EMA, MODEL, fingerprint
+from t2t_revival.checkpoints.file import EMA, MODEL, weights_of
 from t2t_revival.training.model import build_model
 from tests.support.copy_shards import HPARAMS, VOCAB
 from tests.support.copy_task import final_arrays, train
@@ -65,5 +65,5 @@ def test_averages_are_weights_for_whoever_compares(tmp_path: Path) -> None:
         path = tmp_path / "model.ckpt-1.npz"
         more = {} if average is None else {f"{EMA}w": np.full(3, average, "f")}
         checkpoints.save(path, {**arrays, **more}, {"step": 1})
-        prints.append(fingerprint(path))
+        prints.append(weights_of(path))
     assert len(set(prints)) == 3

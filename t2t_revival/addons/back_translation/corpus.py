@@ -2,7 +2,7 @@
 
 FOLDER/origin.json, decoded/   the outputs of the model; see `distillation.blocks`
 FOLDER/train.en, train.de      the corpus, for --data_source: for a model from German, outputs and text
-FOLDER/corpus.json             its noise, the counts of its lines, and checksums of its files
+FOLDER/corpus.json             its noise, and the counts of its lines
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from t2t_revival.addons.back_translation.noise import WordNoise
-from t2t_revival.addons.distillation.blocks import DecodedBlocks, OnLines, option_values
+from t2t_revival.addons.distillation.blocks import DecodedBlocks, OnLines, option_values, read_block
 from t2t_revival.data.base_source import read_text
 from t2t_revival.decoding import capabilities
 from t2t_revival.decoding.notes import OnNote, ignore_note
@@ -27,14 +27,15 @@ from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.decoded import SplitFiles
 from t2t_revival.problems.problem import TRAIN, Problem
 from t2t_revival.utils import checked_json
-from t2t_revival.utils.files import atomic_write, buffered_write, exclusive_lock, text_lines, writing
-from t2t_revival.utils.origins import checksum
+from t2t_revival.utils.files import atomic_write, buffered_write, exclusive_lock, writing
+from t2t_revival.utils.made_of import MadeOf
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator
 
 ANOTHER = "give another --corpus_dir"
 NO_NOISE = "none"
+COUNTS = ("lines", "left_out", "empty_outputs", "pairs")  # of `make_corpus`
 CHUNK = 10_000  # lines that are read at once
 
 
@@ -160,27 +161,20 @@ class BackTranslation(DecodedBlocks):
         """The counts of the corpus as `make_corpus` returns them; `None` where it is not written yet.
 
         Raises:
-            T2TError: the folder holds other outputs or a corpus with other noise, or a file of them is
-                corrupt or was changed.
+            T2TError: the folder holds other outputs or a corpus with other noise, or a file is corrupt.
         """
-        path = self.folder / "corpus.json"
+        path, again = self.folder / "corpus.json", "and the corpus is made again from the same outputs"
         if not (self.stored() and path.exists()):
             return None
-        stored = checked_json.load(path, "remove it, and the corpus is made again")
-        written = stored.pop("checksums")
-        for file in self.corpus_files:
-            if file.exists() and written[file.name] != checksum(file):
-                raise T2TError(
-                    f"{file} has changed since it was written: {ANOTHER}, or remove {path}, and the corpus "
-                    "is made again from the same outputs"
-                )
-        noise, wanted = stored.pop("noise"), str(self.noise or NO_NOISE)
-        if noise != wanted:
-            raise T2TError(
-                f"{self.folder} holds a corpus with noise {noise}, not {wanted}: {ANOTHER}, or remove "
-                f"{path}, and the corpus is made again from the same outputs"
-            )
-        return stored if all(file.exists() for file in self.corpus_files) else None
+        stored = checked_json.load(path, f"remove it, {again}")
+        remedy = f"{ANOTHER}, or remove {path}, {again}"
+        MadeOf(stored).check(self._noise, f"{self.folder} holds a corpus with", remedy)
+        complete = all(file.exists() for file in self.corpus_files)
+        return {name: stored[name] for name in COUNTS} if complete else None
+
+    @property
+    def _noise(self) -> MadeOf:
+        return MadeOf({"noise": str(self.noise or NO_NOISE)})
 
     def make_corpus(self) -> dict[str, int] | None:
         """Writes the corpus, unless that is done; lines whose output is empty are left out.
@@ -200,15 +194,13 @@ class BackTranslation(DecodedBlocks):
             outputs, texts = self.corpus_files
             with writing(f"to {self.folder}"):
                 counts = self._write_corpus(outputs, texts)
-                checksums = {file.name: checksum(file) for file in self.corpus_files}
-                made = {"noise": str(self.noise or NO_NOISE), "checksums": checksums, **counts}
-                checked_json.save(self.folder / "corpus.json", made)
+                checked_json.save(self.folder / "corpus.json", {**self._noise.values, **counts})
         return counts
 
     def _write_corpus(self, output_file: Path, text_file: Path) -> dict[str, int]:
-        counts = {"lines": self.text.count, "left_out": self.text.count, "empty_outputs": 0, "pairs": 0}
+        counts = dict(zip(COUNTS, (self.text.count, self.text.count, 0, 0), strict=True))
         with atomic_write(output_file) as outputs, atomic_write(text_file) as texts:
-            for number, (text, output) in self._pairs():
+            for number, (output, text) in self._pairs():
                 counts["left_out"] -= 1
                 counts["pairs" if output.strip() else "empty_outputs"] += 1
                 if output.strip():
@@ -222,19 +214,8 @@ class BackTranslation(DecodedBlocks):
                 )
         return counts
 
-    def _pairs(self) -> Iterator[tuple[int, tuple[str, str]]]:
-        """Yields the lines that were decoded, each with its output, by a number of its own."""
+    def _pairs(self) -> Iterator[tuple[int, tuple[str, ...]]]:
+        """Yields the outputs, each with its line, by a number of its own."""
         for place, block in enumerate(self.blocks()):
-            yield from enumerate(_read_block(block), start=place * self.block_lines + 1)
-
-
-def _read_block(block: SplitFiles) -> list[tuple[str, str]]:
-    again = f"remove {block.outputs}, and the block is decoded again"
-    try:
-        sides = [text_lines(path.read_bytes(), str(path)) for path in (block.inputs, block.outputs)]
-    except OSError as error:
-        raise T2TError(f"{error.filename}: {error.strerror}; {again}") from error
-    texts, outputs = sides
-    if len(texts) != len(outputs):
-        raise T2TError(f"{block.outputs}: {len(outputs)} lines for {len(texts)} inputs; {again}")
-    return list(zip(texts, outputs, strict=True))
+            pairs = read_block(block.outputs, block.inputs)
+            yield from enumerate(pairs, start=place * self.block_lines + 1)

@@ -23,7 +23,7 @@ from t2t_revival.addons.ctranslate2.format import (
     open_converted,
 )
 from t2t_revival.checkpoints.directory import Checkpoint
-from t2t_revival.checkpoints.file import fingerprint
+from t2t_revival.checkpoints.file import weights_of
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.text_encoder import EOS, PAD, until_eos
 from t2t_revival.data.workers import cores
@@ -127,7 +127,7 @@ class CTranslate2Model:
         positions = max(1 << (self._longest - 1).bit_length(), MIN_POSITIONS)
         origin = {
             "ctranslate2": version("ctranslate2"),
-            "weights": fingerprint(checkpoint.path),
+            "weights": weights_of(checkpoint.path),
             "architecture": self.hparams.architecture(),
             "vocabulary": self.vocabularies.fingerprint,
             "positions": positions,

@@ -23,6 +23,7 @@ from t2t_revival.errors import T2TError
 from t2t_revival.utils import checked_json, keras_config, native_log
 from t2t_revival.utils.extras import require
 from t2t_revival.utils.files import check_utf8, exclusive_lock, writing
+from t2t_revival.utils.made_of import MadeOf
 from t2t_revival.utils.origins import checksum
 
 if TYPE_CHECKING:
@@ -204,9 +205,8 @@ def open_converted(
 def _is_valid(folder: Path, origin: Mapping[str, Any]) -> bool:
     """Returns whether a folder is a complete conversion of this origin, with the files that were written."""
     try:
-        stored = checked_json.load(folder / ORIGIN, "")
         expected = _description(folder, {name: value for name, value in origin.items() if value is not None})
-        return all(stored.get(name) == value for name, value in expected.items())
+        return not MadeOf(checked_json.load(folder / ORIGIN, "")).changed(MadeOf(expected))
     except (T2TError, OSError):
         return False
 

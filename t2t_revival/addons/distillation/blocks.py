@@ -8,7 +8,7 @@ FOLDER/decoded/00000.outputs       their outputs; a block with this file is comp
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
@@ -27,7 +27,8 @@ from t2t_revival.decoding.trained_models import TrainedModel
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.decoded import SplitFiles
 from t2t_revival.utils import checked_json
-from t2t_revival.utils.files import exclusive_lock, writing
+from t2t_revival.utils.files import exclusive_lock, file_lines, writing
+from t2t_revival.utils.made_of import MadeOf
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator
@@ -96,14 +97,11 @@ class DecodedBlocks(abc.ABC):
         path = self.folder / "origin.json"
         if not path.exists():
             return None
-        stored = checked_json.load(path, f"restore a copy, or {self.another}")
-        for name, value in self.origin().items():
-            if stored.get(name) != value:
-                decoded = any((self.folder / "decoded").glob("*.outputs"))
-                remedy = self.another if decoded else f"{self.another}, or remove {path}: nothing is decoded"
-                raise T2TError(
-                    f"{self.folder} holds outputs with {name}={stored.get(name)}, not {value}: {remedy}"
-                )
+        stored, remedy = (
+            checked_json.load(path, f"remove it, or {self.another}"),
+            f"{self.another}, or remove it",
+        )
+        MadeOf(stored).check(MadeOf(self.origin()), f"{self.folder} holds outputs with", remedy)
         return stored
 
     def blocks(self) -> list[SplitFiles]:
@@ -207,6 +205,21 @@ def option_values(options: DecodeHParams, models: Sequence[TrainedModel], finger
     if options.has_shortlist:
         values["translations"] = Translations.load(models[0].folder.path, fingerprint).digest
     return values
+
+
+def read_block(outputs: Path, *others: Path) -> Iterator[tuple[str, ...]]:
+    """Yields the lines of a block's outputs, each with those of its other files.
+
+    Raises:
+        T2TError: a file is missing or truncated.
+    """
+    sides = [file_lines(path) for path in (outputs, *others)]
+    if len(set(map(len, sides))) > 1:
+        raise T2TError(
+            f"{outputs}: {len(sides[0])} lines for {len(sides[1])} inputs; remove it, and the block is "
+            "decoded again"
+        )
+    return zip(*sides, strict=True)
 
 
 def _report(on_lines: OnLines, before: int, total: int, progress: DecodingProgress) -> None:

@@ -12,8 +12,9 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 
+from t2t_revival.addons.distillation.blocks import read_block
 from t2t_revival.addons.distillation.teacher_outputs import ANOTHER, TeacherOutputs, read_pairs
-from t2t_revival.data.config import DataConfig, DataSpec, Metadata, metadata_path
+from t2t_revival.data.config import DataConfig, DataSpec, Metadata
 from t2t_revival.data.corpus_generation import OnProgress
 from t2t_revival.data.generation import generate
 from t2t_revival.data.sources import FolderSource
@@ -21,7 +22,7 @@ from t2t_revival.decoding.outputs import to_bytes
 from t2t_revival.errors import T2TError
 from t2t_revival.problems.problem import TRAIN
 from t2t_revival.utils import checked_json
-from t2t_revival.utils.files import atomic_write, buffered_write, exclusive_lock, text_lines, writing
+from t2t_revival.utils.files import atomic_write, buffered_write, exclusive_lock, writing
 
 
 def student_data_dir(outputs: TeacherOutputs, original_targets: bool) -> Path:
@@ -44,17 +45,14 @@ def make_student_data(
         progress: see `generation.generate`.
 
     Raises:
-        T2TError: all outputs are empty, the data cannot be written, or its text was changed afterwards.
+        T2TError: all outputs are empty, or the data cannot be written.
     """
     data_dir = student_data_dir(outputs, original_targets)
     text, metadata = data_dir.with_name("text"), outputs.data.metadata
     waiting = f"{outputs.folder}: another process is making a student's data there; waiting for it"
     on_wait = partial(progress, waiting, 0, 0) if progress else lambda: None
     with exclusive_lock(outputs.folder, None, on_wait):  # students may share the outputs
-        if outputs.data.problem.has_data(data_dir):
-            made = Metadata.load(metadata_path(data_dir, metadata.name))
-            made.check_origins(data_dir, lambda: FolderSource(str(text), *_languages(metadata)))
-        else:
+        if not outputs.data.problem.has_data(data_dir):
             with writing(f"to {text}", ANOTHER):
                 text.mkdir(parents=True, exist_ok=True)
                 _write_text(outputs, original_targets, metadata, text)
@@ -106,8 +104,7 @@ def _training_pairs(
 ) -> Iterator[tuple[str, str]]:
     """Yields each source with its output, unless that is empty, and with its reference; counts them."""
     for block in outputs.blocks():
-        decoded = text_lines(block.outputs.read_bytes(), str(block.outputs))
-        for source, reference, output in zip(*read_pairs(block), decoded, strict=True):
+        for output, source, reference in read_block(*block):
             counts["sources"] += 1
             if output.strip():
                 yield source, output

@@ -25,7 +25,7 @@ from t2t_revival.decoding.trained_models import TrainedModel
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.decoded import SplitFiles
 from t2t_revival.problems.problem import TRAIN, Data
-from t2t_revival.utils.files import buffered_write, text_lines
+from t2t_revival.utils.files import buffered_write, file_lines
 from t2t_revival.utils.texts import is_blank
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ class TeacherOutputs(DecodedBlocks):
 
 def read_pairs(files: SplitFiles) -> tuple[list[str], list[str]]:
     """Reads the inputs and references of a block or split."""
-    inputs, references = (text_lines(path.read_bytes(), str(path)) for path in files[1:])
+    inputs, references = map(file_lines, files[1:])
     return inputs, references
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -52,6 +52,19 @@ class Vocabularies(NamedTuple):
             T2TError: a file is missing or corrupt.
         """
         return cls.of([open_vocabulary(path) for path in paths])
+
+    @classmethod
+    def open_known(cls, known: Mapping[Path, str], made: str) -> Vocabularies:
+        """Opens one or two files with known fingerprints, with which something was `made`, as "M was made".
+
+        Raises:
+            T2TError: a file is missing, corrupt, or another one.
+        """
+        opened = cls.open(list(known))
+        for vocabulary in opened.all:
+            if vocabulary.fingerprint != known[vocabulary.path]:
+                raise T2TError(f"{vocabulary.path}: not the vocabulary that {made} with; put that one back")
+        return opened
 
     @classmethod
     def of(cls, opened: Sequence[TextEncoder]) -> Vocabularies:

@@ -6,7 +6,6 @@ Tags are texts such as <2de> before a source, which tell a model the target's la
 from __future__ import annotations
 
 import abc
-import hashlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from t2t_revival.errors import T2TError
+from t2t_revival.utils.made_of import fingerprint
 from t2t_revival.utils.texts import is_blank
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ class TextEncoder(abc.ABC):
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of the content, in hexadecimal."""
-        return hashlib.sha256(self.content).hexdigest()
+        return fingerprint(self.content)
 
     @abc.abstractmethod
     def encode(self, text: str) -> list[int]:
@@ -187,11 +187,6 @@ def read_vocabulary(path: Path) -> bytes:
         return path.read_bytes()
     except FileNotFoundError as error:
         raise T2TError(f"{path}: no such vocabulary") from error
-
-
-def fingerprint(path: Path) -> str:
-    """Returns the SHA-256 of a vocabulary file, in hexadecimal; does not parse it."""
-    return hashlib.sha256(read_vocabulary(path)).hexdigest()
 
 
 def until_eos(ids: Iterable[int]) -> list[int]:
