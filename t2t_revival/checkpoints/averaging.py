@@ -41,18 +41,12 @@ def check_averages(folder: Path, model_dir: Path, count: int, mix_data: bool = F
             meta = file.verify(checkpoint.path, prefixes=())
         except file.CorruptCheckpointError:  # is made again
             continue
-        averaged = meta.get("averaged")
-        if averaged is None:
-            raise T2TError(f"{folder} holds {checkpoint.path.name}, which is not an average: {ANOTHER}")
-        if len(averaged) != count:
-            raise T2TError(
-                f"{folder} holds averages of {len(averaged)} checkpoints, not of {count}: {ANOTHER}"
-            )
-        if MIXED in meta.get("data", "") and not mix_data:
-            raise T2TError(
-                f"{folder} holds {checkpoint.path.name}, an average that mixes training data: {ANOTHER}, or "
-                "--mix_data"
-            )
+        averaged, mixes = meta.get("averaged", ()), MIXED in meta.get("data", "") and not mix_data
+        if len(averaged) != count or mixes:
+            kind = f"a mean of {len(averaged)} checkpoints, not of {count}" if averaged else "no average"
+            kind = "an average that mixes training data" if mixes else kind
+            remedy = f"{ANOTHER}, or --mix_data" if mixes else ANOTHER
+            raise T2TError(f"{folder} holds {checkpoint.path.name}, {kind}: {remedy}")
 
 
 def sliding_averages(
@@ -155,14 +149,11 @@ def average_latest(
         listed = list_best(output_dir)[:count] if of_best else directory.list_checkpoints(output_dir)
         wanted = [checkpoint for checkpoint in listed if checkpoint.step >= min_steps]
         valid = directory.first_valid(sorted(wanted, reverse=True), count, on_damaged)[::-1]
-        if not valid and of_best:
-            raise T2TError(f"no best checkpoint in {output_dir}: {NONE_OF[BEST]}")
         if not valid:
-            raise T2TError(
-                f"no {'valid ' if wanted else ''}checkpoint in {output_dir}"
-                + (f" from step {min_steps} on" if min_steps else "")
-                + ": train with t2t-trainer"
-            )
+            kind = "best " if of_best else "valid " if wanted else ""
+            since = f" from step {min_steps} on" if min_steps else ""
+            remedy = NONE_OF[BEST] if of_best else "train with t2t-trainer"
+            raise T2TError(f"no {kind}checkpoint in {output_dir}{since}: {remedy}")
         try:
             chosen = _select_by_data(valid, mix_data, on_note)
             path = write_average(chosen, (output_dir / BEST if of_best else output_dir) / directory.AVERAGED)

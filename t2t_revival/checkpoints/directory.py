@@ -263,19 +263,14 @@ def assign(named: Mapping[str, Any], arrays: Mapping[str, np.ndarray], prefix: s
     Raises:
         T2TError: an array is missing, unknown or of another shape; nothing is assigned then.
     """
-    for name, variable in named.items():
-        array = arrays.get(prefix + name)
-        if array is None:
-            raise T2TError(f"{path}: checkpoint of another model: it has no {name}")
-        if tuple(array.shape) != tuple(variable.shape):
+    stored = {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+    here = _shapes(named)
+    there = _shapes({name: array for name, array in stored.items() if name in named or _is_weight(array)})
+    for name in [*here, *there]:
+        if here.get(name) != there.get(name):
             raise T2TError(
-                f"{path}: checkpoint of another model: its {name} has the shape "
-                f"{tuple(array.shape)}, here it is {tuple(variable.shape)}"
-            )
-    for name, array in arrays.items():
-        if name.startswith(prefix) and name.removeprefix(prefix) not in named and _is_weight(array):
-            raise T2TError(
-                f"{path}: checkpoint of another model: it has {name.removeprefix(prefix)}, unknown here"
+                f"{path}: checkpoint of another model: the shape of its {name} is "
+                f"{there.get(name, 'missing')}, here it is {here.get(name, 'missing')}"
             )
     for name, variable in named.items():
         variable.assign(arrays[prefix + name])
@@ -318,5 +313,5 @@ def write_average(checkpoints: list[Checkpoint], folder: Path) -> Path:
     return path
 
 
-def _shapes(arrays: Mapping[str, np.ndarray]) -> dict[str, tuple[int, ...]]:
-    return {name: array.shape for name, array in arrays.items()}
+def _shapes(arrays: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+    return {name: tuple(array.shape) for name, array in arrays.items()}

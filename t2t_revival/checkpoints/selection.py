@@ -122,14 +122,7 @@ def _record(folder: Path) -> dict[str, Any]:
     path = folder / FILE_NAME
     if not path.exists():
         return {}
-    record = checked_json.load(path, AGAIN)
-    values = record.get("values")
-    are_numbers = isinstance(values, dict) and all(
-        step.isdecimal() and isinstance(value, int | float) for step, value in values.items()
-    )
-    if not (are_numbers and isinstance(record.get("score"), str)):
-        raise T2TError(f"{path}: corrupt, not a score and its values by step; {AGAIN}")
-    return record
+    return checked_json.load(path, AGAIN)
 
 
 def _link(path: Path, kept: Path) -> None:
@@ -180,12 +173,9 @@ def select_checkpoint(
         if valid := directory.first_valid(listed, 1, on_damaged):
             return valid[0]
         if all(os.path.lexists(found.path) for found in listed):  # none was removed since it was listed
-            kind = {AVERAGE: "average", directory.BEST: "best checkpoint"}.get(
-                checkpoint or NEWEST, "checkpoint"
-            )
-            raise T2TError(
-                f"no {'valid ' if listed else ''}{kind} in {output_dir}: {NONE_OF[checkpoint or NEWEST]}"
-            )
+            name = checkpoint or NEWEST
+            kind = {AVERAGE: "average", directory.BEST: "best checkpoint"}.get(name, "checkpoint")
+            raise T2TError(f"no {'valid ' if listed else ''}{kind} in {output_dir}: {NONE_OF[name]}")
 
 
 def taking_next(

@@ -62,21 +62,19 @@ def check_fields(
     """
     names = set(names)
     missing, unknown = names - later - found.keys(), found.keys() - names
-    if len(missing) > len(names) / 2:
-        raise T2TError(f"{path}: corrupt, it has no {min(missing)}; {hint}")
-    if found.get(FORMAT, NEWEST) != NEWEST or missing or unknown:
-        differs = f"format {found.get(FORMAT, NEWEST)}, and this one reads {NEWEST}"
-        if missing or unknown:
-            differs = f"it {'lacks' if missing else 'has the field'} {min(missing or unknown)!r}"
-        raise T2TError(f"{path}: written by another version of t2t_revival ({differs}); {hint}")
+    if found.get(FORMAT, NEWEST) != NEWEST:
+        differs = f"format {found[FORMAT]}, and this one reads {NEWEST}"
+    elif missing or unknown:
+        differs = f"it {'lacks' if missing else 'has the field'} {min(missing or unknown)!r}"
+    else:
+        return
+    raise T2TError(f"{path}: written by another version of t2t_revival ({differs}); {hint}")
 
 
 def read(path: Path, hint: str) -> dict[str, Any]:
     """Reads a JSON object, of whoever wrote it. Raises as `load`."""
     try:
         values = json.loads(path.read_bytes().decode("utf-8"))
-    except UnicodeDecodeError as error:
-        raise T2TError(f"{path}: corrupt, not UTF-8 text ({error}); {hint}") from error
     except (ValueError, RecursionError) as error:
         raise T2TError(f"{path}: corrupt, not JSON ({error}); {hint}") from error
     if not isinstance(values, dict):

@@ -168,8 +168,8 @@ def test_a_checkpoint_that_the_training_removes_while_its_average_is_written(
     ("place", "said"),
     [
         ("model", "the training's own folder"),
-        ("other", "not an average"),
-        ("avg", "averages of 2 checkpoints"),
+        ("other", "no average"),
+        ("avg", "a mean of 2 checkpoints, not of 1"),
     ],
 )
 def test_folders_that_hold_something_else(model_dir: Path, tmp_path: Path, place: str, said: str) -> None:

@@ -151,12 +151,12 @@ def named(*variables: Variable) -> dict[str, Variable]:
 def test_another_model_is_refused_with_name_and_shape(tmp_path: Path) -> None:
     arrays, _ = checkpoints.load(write(tmp_path, 1))
     fits, other = Variable("transformer/w", (2, 3)), Variable("transformer/w", (2, 4))
-    with pytest.raises(T2TError, match=r"its transformer/w has the shape \(2, 3\), here it is \(2, 4\)"):
+    with pytest.raises(T2TError, match=r"the shape of its transformer/w is \(2, 3\), here it is \(2, 4\)"):
         checkpoints.assign(named(other), arrays, checkpoints.MODEL, tmp_path)
-    with pytest.raises(T2TError, match="has no transformer/v"):
+    with pytest.raises(T2TError, match="its transformer/v is missing, here"):
         checkpoints.assign(named(fits, Variable("transformer/v", (1,))), arrays, checkpoints.MODEL, tmp_path)
     more = {**arrays, "model/transformer/extra": np.zeros(2, np.float32)}
-    with pytest.raises(T2TError, match="it has transformer/extra, unknown here"):
+    with pytest.raises(T2TError, match=r"its transformer/extra is \(2,\), here it is missing"):
         checkpoints.assign(named(fits), more, checkpoints.MODEL, tmp_path)
     assert fits.value is None, "a refused checkpoint must change nothing"
 
