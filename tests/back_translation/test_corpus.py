@@ -131,19 +131,6 @@ def test_a_corpus_that_is_complete_is_kept_and_one_that_lacks_a_file_is_made_aga
     assert content(corpus) == before
 
 
-def test_a_corpus_that_was_edited_is_named(make_corpus: MakeCorpus, translator: MakeTranslator) -> None:
-    corpus = make_corpus()
-    made(corpus, translator())
-    edited = corpus.corpus_files[0]
-    edited.write_text(edited.read_text() + "one more line\n")
-    for call in (corpus.stored_counts, corpus.make_corpus):
-        with pytest.raises(T2TError, match=rf"{edited} has changed since it was written: give another"):
-            call()
-    (corpus.folder / "corpus.json").unlink()
-    corpus.make_corpus()
-    assert corpus.stored_counts()
-
-
 def test_an_existing_corpus_is_not_replaced(make_corpus: MakeCorpus, translator: MakeTranslator) -> None:
     corpus = make_corpus()
     corpus.folder.mkdir()
@@ -168,26 +155,6 @@ def test_a_full_disk_is_one_error_and_loses_nothing(
             corpus.make_corpus()
     assert not list(corpus.folder.glob("*train*"))
     assert corpus.make_corpus()
-
-
-def test_a_block_that_lost_lines_is_named(make_corpus: MakeCorpus, translator: MakeTranslator) -> None:
-    corpus = make_corpus()
-    corpus.decode(translator(), Shard())
-    block = corpus.blocks()[1]
-    for path, text, fault in (
-        (block.outputs, b"DER HUND\n", r"00001.outputs: 1 lines for 3 inputs; remove .*00001.outputs, and "),
-        (
-            block.inputs,
-            None,
-            r"00001.inputs: No such file or directory; remove .*00001.outputs, and the block",
-        ),
-    ):
-        path.write_bytes(text) if text else path.unlink()
-        with pytest.raises(T2TError, match=fault):
-            corpus.make_corpus()
-    block.outputs.unlink()
-    made(corpus, translator())
-    assert lines(corpus.folder / "train.de") == LINES
 
 
 @pytest.mark.parametrize(

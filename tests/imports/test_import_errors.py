@@ -66,7 +66,7 @@ def test_hyperparameters_that_are_new_here_are_refused(t2t, tmp_path):
         (SEPARATE, "it has no transformer/symbol_modality_.*/softmax/weights_0"),
         ({"use_target_space_embedding": False}, "unknown variable .*target_space_embedding/kernel"),
         ({"layer_preprocess_sequence": "dn"}, "hparams.json: .*layer_preprocess_sequence"),
-        ({"num_heads": "2"}, "hparams.json: num_heads='2' is not of type int"),
+        ({"num_heads": "2"}, "hparams.json: hparams: num_heads='2' is not of type int"),
     ],
 )
 def test_hparams_of_another_model(t2t, tmp_path, changes, message):

@@ -200,7 +200,7 @@ def truncated(path):
 
 FILES = [
     ("vocab.json", lambda path: path.write_text("[1]"), "vocab.json: corrupt, not a JSON object"),
-    ("vocab.json", lambda path: path.write_text('{"<unk>": 1}'), "the table lacks </s>"),
+    ("vocab.json", lambda path: path.write_text('{"<unk>": 1}'), "it lacks </s> or <unk>, or its ids"),
     ("vocab.json", lambda path: path.unlink(), "vocab.json: No such file or directory"),
     ("config.json", lambda path: path.write_text("{"), "config.json: corrupt, not JSON"),
     ("source.spm", lambda path: path.unlink(), "source.spm: No such file or directory"),

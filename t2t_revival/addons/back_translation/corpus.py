@@ -2,7 +2,7 @@
 
 FOLDER/origin.json, decoded/   the outputs of the model; see `distillation.blocks`
 FOLDER/train.en, train.de      the corpus, for --data_source: for a model from German, outputs and text
-FOLDER/corpus.json             its noise, the counts of its lines, and checksums of its files
+FOLDER/corpus.json             its noise, and the counts of its lines
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.decoded import SplitFiles
 from t2t_revival.problems.problem import TRAIN, Problem
 from t2t_revival.utils import checked_json
-from t2t_revival.utils.files import atomic_write, buffered_write, exclusive_lock, text_lines, writing
-from t2t_revival.utils.origins import checksum
+from t2t_revival.utils.files import atomic_write, buffered_write, exclusive_lock, file_lines, writing
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator
@@ -160,20 +159,13 @@ class BackTranslation(DecodedBlocks):
         """The counts of the corpus as `make_corpus` returns them; `None` where it is not written yet.
 
         Raises:
-            T2TError: the folder holds other outputs or a corpus with other noise, or a file of them is
-                corrupt or was changed.
+            T2TError: the folder holds other outputs, or a corpus with other noise.
         """
         path = self.folder / "corpus.json"
         if not (self.stored() and path.exists()):
             return None
         stored = checked_json.load(path, "remove it, and the corpus is made again")
-        written = stored.pop("checksums")
-        for file in self.corpus_files:
-            if file.exists() and written[file.name] != checksum(file):
-                raise T2TError(
-                    f"{file} has changed since it was written: {ANOTHER}, or remove {path}, and the corpus "
-                    "is made again from the same outputs"
-                )
+        stored.pop("checksums", None)  # of earlier versions
         noise, wanted = stored.pop("noise"), str(self.noise or NO_NOISE)
         if noise != wanted:
             raise T2TError(
@@ -200,8 +192,7 @@ class BackTranslation(DecodedBlocks):
             outputs, texts = self.corpus_files
             with writing(f"to {self.folder}"):
                 counts = self._write_corpus(outputs, texts)
-                checksums = {file.name: checksum(file) for file in self.corpus_files}
-                made = {"noise": str(self.noise or NO_NOISE), "checksums": checksums, **counts}
+                made = {"noise": str(self.noise or NO_NOISE), **counts}
                 checked_json.save(self.folder / "corpus.json", made)
         return counts
 
@@ -229,12 +220,5 @@ class BackTranslation(DecodedBlocks):
 
 
 def _read_block(block: SplitFiles) -> list[tuple[str, str]]:
-    again = f"remove {block.outputs}, and the block is decoded again"
-    try:
-        sides = [text_lines(path.read_bytes(), str(path)) for path in (block.inputs, block.outputs)]
-    except OSError as error:
-        raise T2TError(f"{error.filename}: {error.strerror}; {again}") from error
-    texts, outputs = sides
-    if len(texts) != len(outputs):
-        raise T2TError(f"{block.outputs}: {len(outputs)} lines for {len(texts)} inputs; {again}")
+    texts, outputs = (file_lines(path) for path in (block.inputs, block.outputs))
     return list(zip(texts, outputs, strict=True))

@@ -27,6 +27,12 @@ from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 
 EPSILON = 1e-6  # of Marian's norms
+# Post-norm: before attention Marian normalises queries alone, which no model here does.
+ORDER = {
+    "transformer-preprocess": "",
+    "transformer-postprocess": "dan",
+    "transformer-postprocess-top": "",
+}
 SUPPORTED: dict[str, tuple[Any, ...]] = {  # settings that a model may have or not, and their values
     "type": ("transformer",),
     "transformer-decoder-autoreg": ("self-attention", "rnn"),
@@ -41,10 +47,7 @@ SUPPORTED: dict[str, tuple[Any, ...]] = {  # settings that a model may have or n
     "transformer-pool": (False,),
     "lemma-dim-emb": (0,),
     "ulr": (False,),
-    # Post-norm: before attention Marian normalises queries alone, which no model here does.
-    "transformer-preprocess": ("",),
-    "transformer-postprocess": ("dan",),
-    "transformer-postprocess-top": ("",),
+    **{name: (operations,) for name, operations in ORDER.items()},
 }
 
 
@@ -131,10 +134,7 @@ class MarianModel:
     def decode_hparams(self) -> dict[str, Any]:
         """Returns the defaults of decoding, those of decoder.yml where there is one."""
         values = {"beam_size": (int, "beam-size", 4), "normalize": (float, "normalize", 1.0)}
-        try:
-            own = {name: kind(self.search.get(key, usual)) for name, (kind, key, usual) in values.items()}
-        except (TypeError, ValueError) as error:
-            raise T2TError(f"{self.path.parent}: decoder.yml: {error}") from error
+        own = {name: kind(self.search.get(key, usual)) for name, (kind, key, usual) in values.items()}
         return {**own, "alpha": 0.0}
 
 

@@ -108,10 +108,8 @@ class _Unpickler(pickle.Unpickler):
 
 def _pytorch(path: Path) -> dict[str, np.ndarray]:
     with zipfile.ZipFile(path) as archive:
-        names = [name for name in archive.namelist() if name.endswith("/data.pkl")]
-        if len(names) != 1:
-            raise ValueError("it has no data.pkl")
-        found = _Unpickler(archive, names[0].removesuffix("/data.pkl")).load()
+        (pickled,) = (name for name in archive.namelist() if name.endswith("/data.pkl"))
+        found = _Unpickler(archive, pickled.removesuffix("/data.pkl")).load()
     if not isinstance(found, dict) or not all(isinstance(value, np.ndarray) for value in found.values()):
         raise ValueError("it is no dictionary of tensors")
     return dict(found)
