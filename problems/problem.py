@@ -22,7 +22,7 @@ from t2t_revival.data.config import (
 from t2t_revival.data.corpus_generation import OnProgress, other_data
 from t2t_revival.data.generation import generate, not_mixed, summed
 from t2t_revival.data.mixture import SUFFIXES, Corpus, Mixture, is_mixture, parse
-from t2t_revival.data.records import CorpusShards, SplitData, checked_paths
+from t2t_revival.data.records import CorpusShards, SplitData, checked_paths, remake
 from t2t_revival.data.sources import Source, source
 from t2t_revival.data.vocabulary import TextEncoder, Vocabularies
 from t2t_revival.data.workers import ShardRunner, make_shards
@@ -454,7 +454,10 @@ class Data:
             raise T2TError(
                 f"{self.problem.name}: only outputs of dev and test have references, not those of train"
             )
-        lines = file_lines(references_path(self.folder, self.metadata.name, split))
+        path = references_path(self.folder, self.metadata.name, split)
+        if not path.is_file():
+            raise T2TError(f"{path}: no such file: run ", remake(self.problem.name, self.folder))
+        lines = file_lines(path)
         return ((inputs, line) for (inputs, _), line in zip(self.text(split), lines, strict=True))
 
     def fingerprint(self, split: str) -> str:

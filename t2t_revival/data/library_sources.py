@@ -246,8 +246,9 @@ class HuggingFaceSource(LibrarySource):
         with self._loading():
             for first in range(start, stop, ROWS):
                 rows = part[first : min(first + ROWS, stop)].flatten()
-                columns = (rows[outer + name].to_pylist() for name in languages)
-                yield from zip(*(map(_one_line, column) for column in columns), strict=True)
+                for pair in zip(*(rows[outer + name].to_pylist() for name in languages), strict=True):
+                    source, target = ((text or "").replace("\n", " ") for text in pair)
+                    yield source, target
 
     @cached_property
     def _sizes(self) -> dict[str, int]:
@@ -265,10 +266,6 @@ class HuggingFaceSource(LibrarySource):
                 return datasets.load_dataset(str(self._folder))
             saved = datasets.load_from_disk(str(self._folder))
             return saved if isinstance(saved, dict) else {"train": saved}
-
-
-def _one_line(text: str | None) -> str:
-    return (text or "").replace("\n", " ")
 
 
 def _tensorflow_datasets() -> Any:
