@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 import pickle
 import zipfile
 from collections import OrderedDict
@@ -78,6 +79,8 @@ def _safetensors(path: Path) -> dict[str, np.ndarray]:
 
 def _tensor(flat: np.ndarray, offset: int, shape: tuple[int, ...], strides: tuple[int, ...], *_: Any) -> Any:
     """Makes a tensor for a PyTorch file from its storage; strides count elements."""
+    if math.prod(shape) > len(flat):  # a stride of 0 could ask for any amount of memory
+        raise ValueError(f"a tensor of shape {shape} is outside its storage")
     size = flat.itemsize
     return np.ndarray(shape, flat.dtype, flat, offset * size, [stride * size for stride in strides]).copy()
 
