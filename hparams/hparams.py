@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from t2t_revival import registration
-from t2t_revival.errors import T2TError, did_you_mean
+from t2t_revival.errors import T2TError, at, did_you_mean
 from t2t_revival.hparams.variants import (
     FEED_FORWARDS,
     NORMS,
@@ -334,22 +334,11 @@ class HParams:
         Raises:
             T2TError: a field is unknown or of the wrong type; names `where`.
         """
-        types = {f.name: f.type for f in dataclasses.fields(cls)}
-        for name, kept in REMOVED.items():
-            if fields.get(name, kept) != kept:
-                raise T2TError(
-                    f"{where}: {name}={fields[name]} is of an earlier version, and not supported now"
-                )
-        fields = {name: value for name, value in fields.items() if name not in REMOVED}
-        for name, value in fields.items():
-            if name not in types:
-                raise T2TError(f"{where}: {did_you_mean(name, types, 'hparam')}")
-            if not _is_of_type(value, str(types[name])):
-                raise T2TError(f"{where}: {name}={value!r} is not of type {types[name]}")
-        try:
-            return cls(**fields)
-        except T2TError as error:
-            raise T2TError(f"{where}: {error}") from error
+        with at(where):
+            for name, kept in REMOVED.items():
+                if fields.get(name, kept) != kept:
+                    raise T2TError(f"{name}={fields[name]} is of an earlier version, and not supported now")
+            return cls().replace(**{name: value for name, value in fields.items() if name not in REMOVED})
 
     def save(self, folder: Path) -> None:
         """Writes `folder/hparams.json` atomically."""

@@ -28,7 +28,7 @@ from t2t_revival.data.vocabulary import TextEncoder, Vocabularies
 from t2t_revival.data.workers import ShardRunner, make_shards
 from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.metrics.metric import METRICS, TEXT, TREES
-from t2t_revival.utils.files import path_of, text_lines
+from t2t_revival.utils.files import file_lines, path_of
 
 if TYPE_CHECKING:
     import tensorflow as tf
@@ -315,10 +315,10 @@ class Problem:
         if path.is_file():
             return Metadata.load(path)
         making = self.datagen_command(folder)
-        if corpus:
-            raise T2TError(f"{folder} lacks the corpus {corpus!r}: run ", making)
-        held = f" (it holds {others[0].held})" if (others := other_data(folder, name)) else ""
-        raise T2TError(f"no data for {self.name} in {folder}{held}: run ", making)
+        others = [] if corpus else other_data(folder, name)
+        held = f" (it holds {others[0].held})" if others else ""
+        missing = f"corpus {corpus!r} of {self.name}" if corpus else f"data for {self.name}"
+        raise T2TError(f"no {missing} in {folder}{held}: run ", making)
 
     def _refuse_tags(self, tags: list[str]) -> None:
         if tags:
@@ -457,7 +457,7 @@ class Data:
         path = references_path(self.folder, self.metadata.name, split)
         if not path.is_file():
             raise T2TError(f"{path}: no such file: run ", remake(self.problem.name, self.folder))
-        lines = text_lines(path.read_bytes(), str(path))
+        lines = file_lines(path)
         return ((inputs, line) for (inputs, _), line in zip(self.text(split), lines, strict=True))
 
     def fingerprint(self, split: str) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import difflib
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 
 class CommandLine:
@@ -68,6 +69,15 @@ class LineError(T2TError):
     def __init__(self, number: int, fault: str) -> None:
         self.number, self.fault = number, fault
         super().__init__(f"line {number}: {fault}")
+
+
+@contextmanager
+def at(where: str) -> Iterator[None]:
+    """Puts a place, such as a file, before the message of a `T2TError` of the block."""
+    try:
+        yield
+    except T2TError as error:
+        raise T2TError(f"{where}: ", error) from error
 
 
 class Terminated(KeyboardInterrupt):

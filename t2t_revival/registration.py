@@ -124,7 +124,8 @@ def import_usr_dir(usr_dir: str) -> None:
     folder = Path(usr_dir).expanduser().resolve()
     if PACKAGES.get(folder.name) == folder and folder.name in sys.modules:
         return
-    _check_package(folder, f"--t2t_usr_dir={usr_dir}")
+    if fault := _package_fault(folder):
+        raise T2TError(f"--t2t_usr_dir={usr_dir}: {fault}")
     spec = importlib.util.spec_from_file_location(folder.name, folder / "__init__.py")
     assert spec is not None
     assert spec.loader is not None
@@ -141,21 +142,22 @@ def import_usr_dir(usr_dir: str) -> None:
         raise
 
 
-def _check_package(folder: Path, flag: str) -> None:
-    """Checks that a folder is a package that hides no other module."""
+def _package_fault(folder: Path) -> str:
+    """Returns why a folder is no package, or hides another module; "" if it is one."""
     if not folder.exists():
-        raise T2TError(f"{flag}: no such folder ({folder})")
+        return f"no such folder ({folder})"
     if not folder.is_dir():
-        raise T2TError(f"{flag}: not a folder but a file; give its folder: {folder.parent}")
+        return f"not a folder but a file; give its folder: {folder.parent}"
     if not (folder / "__init__.py").is_file():
-        raise T2TError(f"{flag}: no __init__.py there; the folder must be a Python package")
+        return "no __init__.py there; the folder must be a Python package"
     if "." in folder.name:
-        raise T2TError(f"{flag}: a package's name cannot have a dot; rename the folder")
+        return "a package's name cannot have a dot; rename the folder"
     loaded = sys.modules.get(folder.name)
     spec = getattr(loaded, "__spec__", None) if loaded else importlib.util.find_spec(folder.name)
     origin = spec.origin if spec else None
     if (loaded or origin) and Path(origin or "").resolve() != (folder / "__init__.py").resolve():
-        raise T2TError(f"{flag}: {folder.name!r} is already the name of another module; rename the folder")
+        return f"{folder.name!r} is already the name of another module; rename the folder"
+    return ""
 
 
 def usr_dir(package: str) -> str | None:

@@ -101,18 +101,17 @@ def write_bergamot(translator: Translator, folder: Path, shortlist: Translations
     for name in ("hidden_size", "filter_size"):
         if (size := getattr(hparams, name)) % ROWS:
             raise T2TError(f"{PLACE.name} needs multiples of {ROWS}; this model has {name}={size}")
-    problem = translator.problem
-    if problem is None:
-        raise T2TError(f"{PLACE.name} has the model's languages: give --t2t_usr_dir of its problem")
-    languages = [side.partition("_")[0] for side in (problem.source_lang, problem.target_lang)]
+    sides = (getattr(translator.problem, f"{side}_lang", "") for side in ("source", "target"))
+    languages = [side.partition("_")[0] for side in sides]
     if any(len(language) != LETTERS for language in languages):
-        raise T2TError(f"{PLACE.name} has languages of two letters, not {' and '.join(languages)}")
+        theirs = " and ".join(languages) if translator.problem else "none: give --t2t_usr_dir of its problem"
+        raise T2TError(f"{PLACE.name} has languages of two letters, not {theirs}")
     source, target = map(Side.of, translator.vocabularies)
     pair = "".join(languages)
     shared = source.model == target.model and not translator.vocabularies.separate
     files = {"model": (f"model.{pair}.intgemm8.bin", _model(translator, source, target, shared))}
-    sides = {"vocab": source} if shared else {"srcvocab": source, "trgvocab": target}
-    files |= {part: (f"{part}.{pair}.spm", side.model) for part, side in sides.items()}
+    vocabularies = {"vocab": source} if shared else {"srcvocab": source, "trgvocab": target}
+    files |= {part: (f"{part}.{pair}.spm", side.model) for part, side in vocabularies.items()}
     if shortlist:
         files["lex"] = (f"lex.{pair}.s2t.bin", _shortlist(shortlist, source, target))
     names = {part: name for part, (name, _) in files.items()}
@@ -174,7 +173,7 @@ def _model(translator: Translator, source: Side, target: Side, shared: bool) -> 
         if hparams.decoder_self_attention == "ssru"
         else "self-attention",
         "dec-cell": "ssru",
-        **{f"transformer-{name}": operations for name, operations in ORDER.items()},
+        **ORDER,
     }
     return _binary([(name, *_item(name, array)) for name, array in sorted(weights.items())], _yaml(settings))
 

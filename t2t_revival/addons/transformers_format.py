@@ -31,7 +31,7 @@ from t2t_revival.addons.imports.transformers import (
     WEIGHTS,
 )
 from t2t_revival.data.vocabulary.marian import MarianVocabulary
-from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
+from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 from t2t_revival.data.vocabulary.text_encoder import EOS, PAD
 from t2t_revival.decoding.capabilities import check, check_held
 from t2t_revival.errors import T2TError
@@ -179,18 +179,16 @@ class _Tokens(NamedTuple):
     @classmethod
     def of(cls, vocabularies: Vocabularies) -> _Tokens:
         inputs, targets = vocabularies
-        if vocabularies.separate:
+        if vocabularies.separate or isinstance(inputs, SubwordVocabulary):
             raise T2TError(
-                "transformers' format has one table for both sides; this model has two vocabularies"
+                "transformers' format has one SentencePiece vocabulary; this model has another kind"
             )
         if isinstance(inputs, MarianVocabulary) and isinstance(targets, MarianVocabulary):
             ids = dict(inputs.marian_ids)
             ids.setdefault(inputs.pieces[PAD], len(ids))
             return cls(inputs.pieces, ids, inputs.model, targets.model)
-        if isinstance(inputs, Vocabulary):
-            ids = {piece: token for token, piece in enumerate(inputs.pieces)}
-            return cls(inputs.pieces, ids, inputs.content, inputs.content)
-        raise T2TError(f"transformers' format has SentencePiece vocabularies; {inputs.path} is T2T's")
+        ids = {piece: token for token, piece in enumerate(inputs.pieces)}
+        return cls(inputs.pieces, ids, inputs.content, inputs.content)
 
 
 def _weights(model: Transformer, tokens: _Tokens, length: int) -> dict[str, np.ndarray]:

@@ -152,14 +152,11 @@ def average_latest(
         listed = list_best(output_dir)[:count] if of_best else directory.list_checkpoints(output_dir)
         wanted = [checkpoint for checkpoint in listed if checkpoint.step >= min_steps]
         valid = directory.first_valid(sorted(wanted, reverse=True), count, on_damaged)[::-1]
-        if not valid and of_best:
-            raise T2TError(f"no best checkpoint in {output_dir}: {NONE_OF[BEST]}")
         if not valid:
-            raise T2TError(
-                f"no {'valid ' if wanted else ''}checkpoint in {output_dir}"
-                + (f" from step {min_steps} on" if min_steps else "")
-                + ": train with t2t-trainer"
-            )
+            kind = "best " if of_best else "valid " if wanted else ""
+            since = f" from step {min_steps} on" if min_steps else ""
+            remedy = NONE_OF[BEST] if of_best else "train with t2t-trainer"
+            raise T2TError(f"no {kind}checkpoint in {output_dir}{since}: {remedy}")
         try:
             chosen = _select_by_data(valid, mix_data, on_note)
             path = write_average(chosen, (output_dir / BEST if of_best else output_dir) / directory.AVERAGED)

@@ -307,5 +307,5 @@ def write_average(checkpoints: list[Checkpoint], folder: Path) -> Path:
     return path
 
 
-def _shapes(arrays: Mapping[str, np.ndarray]) -> dict[str, tuple[int, ...]]:
-    return {name: array.shape for name, array in arrays.items()}
+def _shapes(arrays: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
+    return {name: tuple(array.shape) for name, array in arrays.items()}

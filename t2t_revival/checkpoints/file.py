@@ -147,11 +147,7 @@ def _opened(path: Path) -> Iterator[tuple[zipfile.ZipFile, dict]]:
     try:
         with zipfile.ZipFile(path) as archive:
             meta = json.loads(_read(archive, META).tobytes())
-            if (
-                not isinstance(meta, dict)
-                or meta.get("format") != FORMAT
-                or type(meta.get("step")) is not int
-            ):
+            if meta.get("format") != FORMAT or type(meta.get("step")) is not int:
                 raise T2TError(f"{path}: not a checkpoint of format {FORMAT}")
             checksums = _checksums(archive)
             if meta.get(CHECKSUMS, checksums) != checksums:  # a file that NumPy alone wrote has none

@@ -171,12 +171,9 @@ def select_checkpoint(
         if valid := directory.first_valid(listed, 1, on_damaged):
             return valid[0]
         if all(os.path.lexists(found.path) for found in listed):  # none was removed since it was listed
-            kind = {AVERAGE: "average", directory.BEST: "best checkpoint"}.get(
-                checkpoint or NEWEST, "checkpoint"
-            )
-            raise T2TError(
-                f"no {'valid ' if listed else ''}{kind} in {output_dir}: {NONE_OF[checkpoint or NEWEST]}"
-            )
+            name = checkpoint or NEWEST
+            kind = {AVERAGE: "average", directory.BEST: "best checkpoint"}.get(name, "checkpoint")
+            raise T2TError(f"no {'valid ' if listed else ''}{kind} in {output_dir}: {NONE_OF[name]}")
 
 
 def taking_next(

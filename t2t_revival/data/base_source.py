@@ -203,7 +203,9 @@ class Source(abc.ABC):
         if invalid := [split for split in splits if not is_file_name(split)]:
             raise T2TError(f"split {invalid[0]!r}: not a valid name: it becomes part of file names")
         if missing := [split for split in SPLITS if split not in (*splits, *self.optional)]:
-            raise T2TError(f"{type(self).__name__}.splits returns {splits}: {missing[0]!r} is missing")
+            raise T2TError(
+                f"{self.name or type(self).__name__}: no {missing[0]} split, only {', '.join(splits)}"
+            )
         return {split: self.count(split) for split in splits}
 
     def alignments(self, split: str, start: int, stop: int) -> Iterator[str] | None:
@@ -270,9 +272,6 @@ class PairsSource(Source):
     Example:
         def make_source(self, data_source, tmp_dir):
             return PairsSource("squares", {"train": squares(0, 90), "dev": squares(90, 100)}, tmp_dir=tmp_dir)
-
-    Raises:
-        T2TError: "train" or "dev" is missing.
     """
 
     def __init__(
@@ -286,8 +285,6 @@ class PairsSource(Source):
         self.name, self.source_lang, self.target_lang = name, source_lang, target_lang
         self._tmp_dir = tmp_dir
         self._pairs = splits
-        if missing := [split for split in SPLITS if split not in (*splits, *self.optional)]:
-            raise T2TError(f"PairsSource {name!r}: {missing[0]!r} is missing; it has {', '.join(splits)}")
 
     def __getstate__(self) -> dict[str, Any]:
         """Pickles the files instead of the iterables, which cannot be pickled."""
@@ -320,7 +317,7 @@ class PairsSource(Source):
 
     def _write(self, split: str, path: Path) -> IndexedFile:
         """Writes the pairs of a split, each as JSON on a line."""
-        number, pairs = 0, self._pairs[split]
+        pairs = self._pairs[split]
         with atomic_write(path) as file:
             for number, pair in enumerate(pairs() if callable(pairs) else pairs, start=1):
                 sides: Any = pair
@@ -329,9 +326,10 @@ class PairsSource(Source):
                 if fault := pair_fault(sides):
                     raise T2TError(f"PairsSource {self.name!r}: pair {number} of {split} {fault}")
                 file.write(f"{json.dumps(sides)}\n".encode())
-        if not number:
+        index = index_text(path, path)
+        if not index.lines:
             raise T2TError(
                 f"PairsSource {self.name!r}: no pairs of {split} (a generator is exhausted after one pass: "
                 "give the function instead)"
             )
-        return index_text(path, path)
+        return index

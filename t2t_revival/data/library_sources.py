@@ -15,7 +15,7 @@ from threading import Thread
 from typing import Any
 from urllib.parse import urlsplit
 
-from t2t_revival.data.base_source import SPLITS, Source, choices_for, folder_files
+from t2t_revival.data.base_source import Source, choices_for, folder_files
 from t2t_revival.errors import T2TError
 from t2t_revival.utils import native_log
 from t2t_revival.utils.extras import require
@@ -50,8 +50,6 @@ class LibrarySource(Source):
         for split, candidates in SPLIT_NAMES:
             if present := [name for name in candidates if self._sizes.get(name)]:
                 names[split] = present[0]
-        if missing := [split for split in SPLITS if split not in (*names, *self.optional)]:
-            raise T2TError(f"--data_source={self.name}: no {missing[0]} split, only {', '.join(self._sizes)}")
         return names
 
     @property
@@ -62,9 +60,6 @@ class LibrarySource(Source):
         for language in (self.source_lang, self.target_lang):
             if language not in columns:
                 raise T2TError(f"--data_source={self.name} has {', '.join(columns)}, not {language!r}")
-
-    def _not_utf8(self, language: str) -> T2TError:
-        return T2TError(f"--data_source={self.name}: a {language} sentence is not UTF-8")
 
     def _check_reachable(self, hosts: Iterable[str]) -> None:
         """Raises the error of a set that is to be downloaded from hosts of which none answers."""
@@ -135,16 +130,13 @@ class TfdsSource(LibrarySource):
         with native_log.quiet():  # also in a process that makes shards
             tfds = _tensorflow_datasets()
         part = f"{self._split_names[split]}[{start}:{stop}]"
-        for example in tfds.as_numpy(self._builder.as_dataset(split=part, shuffle_files=False)):
-            sides = example.get("translation", example)
-            self._require_languages(sides)
-            yield self._text(sides, self.source_lang), self._text(sides, self.target_lang)
-
-    def _text(self, sides: dict[str, Any], language: str) -> str:
-        try:
-            return sides[language].decode("utf-8").replace("\n", " ")
-        except UnicodeDecodeError as error:
-            raise self._not_utf8(language) from error
+        languages = (self.source_lang, self.target_lang)
+        with self._loading():
+            for example in tfds.as_numpy(self._builder.as_dataset(split=part, shuffle_files=False)):
+                sides = example.get("translation", example)
+                self._require_languages(sides)
+                source, target = (sides[name].decode("utf-8").replace("\n", " ") for name in languages)
+                yield source, target
 
     @cached_property
     def _sizes(self) -> dict[str, int]:
@@ -243,23 +235,20 @@ class HuggingFaceSource(LibrarySource):
     def pairs(self, split: str, start: int, stop: int) -> Iterator[tuple[str, str]]:
         """Implements `Source.pairs`; a line break inside a text becomes a space, and null an empty text."""
         part = self._parts[self._split_names[split]].with_format("arrow")
-        columns = {field.name: str(field.type) for field in part[:0].flatten().schema}
-        outer = "translation." if any(name.startswith("translation.") for name in columns) else ""
-        types = {name.removeprefix(outer): kind for name, kind in columns.items() if name.startswith(outer)}
+        found = {field.name: str(field.type) for field in part[:0].flatten().schema}
+        outer = "translation." if any(name.startswith("translation.") for name in found) else ""
+        types = {name.removeprefix(outer): kind for name, kind in found.items() if name.startswith(outer)}
         self._require_languages(types)
         languages = (self.source_lang, self.target_lang)
         for language in languages:
             if types[language] not in TEXT:
                 raise T2TError(f"--data_source={self.name}: {language!r} is {types[language]}, not text")
-        for first in range(start, stop, ROWS):
-            rows = part[first : min(first + ROWS, stop)].flatten()
-            yield from zip(*(self._texts(rows[outer + name], name) for name in languages), strict=True)
-
-    def _texts(self, column: Any, language: str) -> list[str]:
-        try:
-            return [(text or "").replace("\n", " ") for text in column.to_pylist()]
-        except UnicodeDecodeError as error:
-            raise self._not_utf8(language) from error
+        with self._loading():
+            for first in range(start, stop, ROWS):
+                rows = part[first : min(first + ROWS, stop)].flatten()
+                for pair in zip(*(rows[outer + name].to_pylist() for name in languages), strict=True):
+                    source, target = ((text or "").replace("\n", " ") for text in pair)
+                    yield source, target
 
     @cached_property
     def _sizes(self) -> dict[str, int]:

@@ -20,7 +20,7 @@ from t2t_revival.data.base_source import TRAIN, Row, Source
 from t2t_revival.data.cleaning import KEPT, rule_numbers
 from t2t_revival.data.vocabulary.text_encoder import tagged
 from t2t_revival.data.word_alignment import format_pharaoh, parse_pharaoh
-from t2t_revival.errors import T2TError
+from t2t_revival.errors import T2TError, at
 from t2t_revival.utils import checked_yaml
 from t2t_revival.utils.checked_yaml import check_keys
 from t2t_revival.utils.unicode_forms import normalized
@@ -88,27 +88,29 @@ class Mixture:
     temperature: float = 1.0
 
     def __post_init__(self) -> None:
+        for fault in self._faults():
+            raise T2TError(fault)
+
+    def _faults(self) -> Iterator[str]:
         if not self.corpora:
-            raise T2TError("it lists no corpora")
+            yield "it lists no corpora"
         names = Counter(corpus.name for corpus in self.corpora)
         for corpus in self.corpora:
             if not (NAME.fullmatch(corpus.name) or self.is_single):
-                raise T2TError(f"corpus {corpus.name!r}: a name consists of letters, digits, _ and -")
+                yield f"corpus {corpus.name!r}: a name consists of letters, digits, _ and -"
             if names[corpus.name] > 1:
-                raise T2TError(f"corpus {corpus.name!r} is listed {names[corpus.name]} times: name each once")
+                yield f"corpus {corpus.name!r} is listed {names[corpus.name]} times: name each once"
             if corpus.weight is not None and not 0 <= corpus.weight < math.inf:  # which NaN is not either
-                raise T2TError(
-                    f"corpus {corpus.name!r}: weight {corpus.weight:g} is not a number of 0 or more"
-                )
+                yield f"corpus {corpus.name!r}: weight {corpus.weight:g} is not a number of 0 or more"
         missing = [corpus.name for corpus in self.corpora if corpus.weight is None]
         if 0 < len(missing) < len(self.corpora):
-            raise T2TError(f"corpus {missing[0]!r} has no weight: give all a weight, or none")
+            yield f"corpus {missing[0]!r} has no weight: give all a weight, or none"
         if not missing and not sum(corpus.weight or 0 for corpus in self.corpora):
-            raise T2TError("all weights are 0: give a corpus a weight above 0")
+            yield "all weights are 0: give a corpus a weight above 0"
         if not 1 <= self.temperature < math.inf:  # which also bounds n ** (1 / temperature)
-            raise T2TError(f"temperature {self.temperature:g} is not a number of 1 or more")
+            yield f"temperature {self.temperature:g} is not a number of 1 or more"
         if not missing and self.temperature != 1:
-            raise T2TError("it has weights and a temperature, which determines weights: give one of them")
+            yield "it has weights and a temperature, which determines weights: give one of them"
 
     @property
     def is_single(self) -> bool:
@@ -148,10 +150,9 @@ def parse(data_source: str) -> Mixture:
     """
     if not is_mixture(data_source):
         return Mixture((Corpus("", data_source),))
-    path = Path(data_source).expanduser()
-    try:
+    with at(f"--data_source={data_source}"):
         if data_source.endswith(SUFFIXES):
-            return _load(path)
+            return _load(Path(data_source).expanduser())
         corpora = []
         for part in map(str.strip, data_source.split(",")):
             match = PART.fullmatch(part)
@@ -160,8 +161,6 @@ def parse(data_source: str) -> Mixture:
             name, source, weight = match.groups()
             corpora.append(Corpus(name or _name_of(source), source, float(weight) if weight else None))
         return Mixture(tuple(corpora))
-    except T2TError as error:
-        raise T2TError(f"--data_source={data_source}: {error}") from error
 
 
 def _name_of(source: str) -> str:

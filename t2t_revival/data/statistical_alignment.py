@@ -14,7 +14,6 @@ from pathlib import Path
 
 from t2t_revival.data.vocabulary.spans import split_words
 from t2t_revival.data.word_alignment import Link, format_pharaoh, parse_pharaoh
-from t2t_revival.errors import T2TError
 
 SPACE = re.compile(r"\s")
 AROUND = [(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j]
@@ -26,9 +25,6 @@ def align_corpus(pairs: Iterable[tuple[str, str]], folder: Path) -> Iterator[str
     Args:
         pairs: source and target texts. Case and the punctuation around words are not looked at.
         folder: for temporary files.
-
-    Raises:
-        T2TError: eflomal fails.
     """
     from eflomal import Aligner
 
@@ -38,12 +34,9 @@ def align_corpus(pairs: Iterable[tuple[str, str]], folder: Path) -> Iterator[str
             for pair in pairs:
                 for file, text in zip((source, target), pair, strict=True):
                     file.write(" ".join(_bare(text[slice(*word)]) for word in split_words(text)) + "\n")
-        try:
-            with names[0].open(encoding="utf-8") as source, names[1].open(encoding="utf-8") as target:
-                links = {"links_filename_fwd": str(names[2]), "links_filename_rev": str(names[3])}
-                Aligner().align(source, target, **links, quiet=True)
-        except (OSError, RuntimeError) as error:
-            raise T2TError(f"eflomal cannot align the corpus: {error}") from error
+        with names[0].open(encoding="utf-8") as source, names[1].open(encoding="utf-8") as target:
+            links = {"links_filename_fwd": str(names[2]), "links_filename_rev": str(names[3])}
+            Aligner().align(source, target, **links, quiet=True)
         with names[2].open() as forward, names[3].open() as reverse:
             for lines in zip(forward, reverse, strict=True):
                 yield format_pharaoh(symmetrize(*(parse_pharaoh(line).sure for line in lines)))

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from t2t_revival.data.vocabulary.spans import split_words, token_spans, words_of_text
-from t2t_revival.errors import T2TError
+from t2t_revival.errors import T2TError, at
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary import Vocabularies
@@ -68,10 +68,8 @@ def checked_lines(lines: Iterable[str], pairs: Iterable[tuple[str, str]], where:
         T2TError: something in a line is no link, or the pair lacks a word of it.
     """
     for number, (line, pair) in enumerate(zip(lines, pairs, strict=True), start=1):
-        try:
+        with at(f"{where}, line {number}"):
             check_links(parse_pharaoh(line).possible, *pair)
-        except T2TError as error:
-            raise T2TError(f"{where}, line {number}: {error}") from error
         yield line
 
 

@@ -21,11 +21,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import astuple, dataclass
-from itertools import accumulate
+from itertools import accumulate, zip_longest
 
 from nltk.tree import Tree
 
-from t2t_revival.errors import T2TError
+from t2t_revival.errors import T2TError, at
 from t2t_revival.parsing.trees import EMPTY, WRAPPERS, bare_label, is_word
 
 DELETED = frozenset({"TOP", EMPTY, ",", ":", "``", "''", "."})  # COLLINS.prm's DELETE_LABEL
@@ -129,13 +129,12 @@ def score(gold: Tree | None, predicted: Tree | None) -> BracketCounts:
         return BracketCounts(errors=1, words=len(words), missed=len(_brackets(gold, positions)))
     if predicted is not None:
         theirs = _words(predicted)
-        for number, ((word, _), (other, _)) in enumerate(zip(words, theirs, strict=False), start=1):
+        for number, pair in enumerate(zip_longest(words, theirs, fillvalue=("", "")), start=1):
+            (word, _), (other, _) = pair
             if word != other:
                 raise T2TError(
                     f"word {number} is {word!r} in the gold tree but {other!r} in the predicted tree"
                 )
-        if len(words) != len(theirs):
-            raise T2TError(f"the gold tree has {len(words)} words but the predicted tree has {len(theirs)}")
     if predicted is None or not positions[-1]:
         return BracketCounts(skipped=1, words=len(words))
     gold_brackets, predicted_brackets = _brackets(gold, positions), _brackets(predicted, positions)
@@ -181,10 +180,8 @@ def score_corpus(
     names = names or [f"tree {number}" for number in range(1, len(gold) + 1)]
     counts = []
     for right, tree, name in zip(gold, predicted, names, strict=True):
-        try:
+        with at(name):
             counts.append(score(right, tree))
-        except T2TError as error:
-            raise T2TError(f"{name}: {error}") from error
     buckets = [(low, low + STEP - 1) for low in range(1, CUTOFF, STEP)]
     return Parseval(
         overall=_of_length(counts),

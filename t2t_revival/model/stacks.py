@@ -6,7 +6,6 @@ import keras
 from keras import ops
 
 from t2t_revival.model.attention import MultiHeadAttention
-from t2t_revival.model.extensions.ssru import SSRU
 from t2t_revival.model.layer import ConfiguredLayer, LayerConfig
 from t2t_revival.model.residual import Residual
 from t2t_revival.model.variations import make_feed_forward, make_norm, make_self_attention
@@ -190,6 +189,4 @@ class Decoder(Stack):
         x = self.finish(x)
         if not return_attention_scores:
             return x
-        if isinstance(self.layers[0].self_attention, SSRU):
-            raise ValueError("a recurrent unit has no attention weights: decoder_self_attention is ssru")
         return x, *(ops.stack(kind, axis=1) for kind in zip(*weights, strict=True))

@@ -263,14 +263,13 @@ def outputs_of(response: Mapping[str, Any], lines: int, where: str) -> list[list
     """
     texts, scores, truncated = (response.get(name, "") for name in ("outputs", "scores", "truncated"))
     tables = _is_table(texts, (str, bytes)) and _is_table(scores, (int, float))
-    if not (tables and isinstance(truncated, list)):
-        names = ", ".join(sorted(response)) or "nothing"
-        raise T2TError(f"{where}: the response has {names}: not a model that t2t-exporter wrote")
-    cut = response.get("cut", [[False] * len(row) for row in texts])
+    cut = response.get("cut", [[False] * len(row) for row in texts] if tables else [])
     shapes = [[*map(len, table)] for table in (texts, scores, cut if _is_table(cut, (bool,)) else [])]
-    if not len(texts) == len(truncated) == lines or shapes.count(shapes[0]) < len(shapes):
+    fits = tables and isinstance(truncated, list) and len(texts) == len(truncated) == lines
+    if not fits or shapes.count(shapes[0]) < len(shapes):
+        names = ", ".join(sorted(response)) or "nothing"
         raise T2TError(
-            f"{where}: the response has {len(texts)} outputs and {len(scores)} scores for {lines} lines"
+            f"{where}: the response to {lines} lines has {names}: not a model that t2t-exporter wrote"
         )
     results = [
         [

@@ -194,12 +194,9 @@ def write_version(export_dir: Path, translator: Translator, write: Callable[[Pat
                 versions = [int(path.name) for path in export_dir.iterdir() if path.name.isdecimal()]
                 number = max(int(time.time()), *(earlier + 1 for earlier in versions), 0)  # since 1970
                 return version.rename(export_dir / str(number))
-    except tf.errors.ResourceExhaustedError as error:
-        raise T2TError(
-            f"cannot write {export_dir}: the disk is full; free some space or give another folder"
-        ) from error
     except (OSError, tf.errors.OpError) as error:
-        raise T2TError(f"cannot write {export_dir}: {error}") from error
+        reason = "the disk is full" if isinstance(error, tf.errors.ResourceExhaustedError) else error
+        raise T2TError(f"cannot write {export_dir}: {reason}; make room, or give another folder") from error
 
 
 def _write_configuration(export_dir: Path, name: str) -> None:

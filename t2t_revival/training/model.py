@@ -249,9 +249,8 @@ def freeze(model: TrainingTransformer, pattern: str) -> None:
         return
     weights = model.trainable_variables
     frozen = [weight for weight in weights if re.search(pattern, weight_path(weight.path))]
-    if not frozen:
-        raise T2TError(f"--freeze={pattern} matches no weight; they have paths such as {weights[0].path}")
-    if len(frozen) == len(weights):
-        raise T2TError(f"--freeze={pattern} matches all weights: nothing would be trained")
+    if len(frozen) in (0, len(weights)):
+        number = "all weights: nothing would be trained" if frozen else "no weight"
+        raise T2TError(f"--freeze={pattern} matches {number}; they have paths such as {weights[0].path}")
     for weight in frozen:
         weight.trainable = False

@@ -73,7 +73,7 @@ def read(path: Path, hint: str) -> dict[str, Any]:
     """Reads a JSON object, of whoever wrote it. Raises as `load`."""
     try:
         values = json.loads(path.read_bytes().decode("utf-8"))
-    except (ValueError, RecursionError) as error:  # UnicodeDecodeError is a ValueError
+    except (ValueError, RecursionError) as error:
         raise T2TError(f"{path}: corrupt, not JSON ({error}); {hint}") from error
     if not isinstance(values, dict):
         raise T2TError(f"{path}: corrupt, not a JSON object; {hint}")

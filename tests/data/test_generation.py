@@ -146,9 +146,7 @@ def test_files_stay_in_data_dir(corpus, tmp_path, name):
 @pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"format_version": 1}', '{"format_version": 99}'])
 def test_corrupt_or_foreign_metadata_is_named(tmp_path, content):
     (tmp_path / "translate_ende.meta.json").write_text(content)
-    with pytest.raises(
-        T2TError, match=r"translate_ende\.meta\.json: (corrupt|written by another version .*, or corrupt)"
-    ):
+    with pytest.raises(T2TError, match=r"translate_ende\.meta\.json: (corrupt|written by another version)"):
         translation(None).open(tmp_path)
 
 

@@ -117,7 +117,7 @@ def test_a_blank_line_stays_blank_and_lacks_its_phrases(translator):
 @pytest.mark.parametrize(
     ("constraints", "message"),
     [
-        (LineConstraints(("cat",), ("cat",)), "'cat' is to be in the output and to be avoided"),
+        (LineConstraints(("cat",), ("cat",)), "the phrase 'cat' has 'cat', which is to be avoided"),
         (LineConstraints(("the cat",), ("cat",)), "the phrase 'the cat' has 'cat', which is to be avoided"),
         (LineConstraints(("", "cat")), "a phrase of the constraints is empty"),
         (LineConstraints(avoid=(" ",)), "a phrase of the constraints is empty"),

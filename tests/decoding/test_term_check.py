@@ -3,6 +3,7 @@
 import pytest
 
 from t2t_revival import LineConstraints, Terminology, Translation
+from t2t_revival.addons.lexical.constraints import checked
 from t2t_revival.addons.lexical.term_check import TermCheck, TermLine
 from t2t_revival.data.vocabulary.spans import split_words
 from t2t_revival.decoding.details import Details, Word
@@ -90,7 +91,7 @@ def test_no_word_of_a_forced_phrase_is_avoided():
     own = line(Terminology({"dog": "Hund der Wache"}), "the dog")
     first = own.check([output("Hund der Wache der Hund", "0-0 0-1 0-2 0-3 1-4")])[0]
     assert first.unaligned
-    own.stricter(first, output("der Hund", "0-0 1-1")).check()
+    checked(own.stricter(first, output("der Hund", "0-0 1-1")), 1)
     assert own.stricter(first, output("der Hund", "0-0 1-1")).avoid == ()
 
 

@@ -87,13 +87,6 @@ def test_long_sentences_stay_finite() -> None:
     assert all(np.isfinite(gradient).all() for gradient in tape.gradient(states, tensors))
 
 
-def test_it_has_no_attention_weights(tiny_hparams: HParams) -> None:
-    model = Transformer(tiny_hparams.replace(decoder_self_attention="ssru"), 11)
-    ids = np.array([[3, 4, 1]], "int32")
-    with pytest.raises(ValueError, match="has no attention weights: decoder_self_attention is ssru"):
-        model.attention_weights({"inputs": ids, "targets": ids})
-
-
 def test_names_that_checkpoints_rely_on(tiny_hparams: HParams) -> None:
     """A change here makes checkpoints that people have unreadable."""
     decoder = Transformer(tiny_hparams.replace(decoder_self_attention="ssru"), 11).decoder

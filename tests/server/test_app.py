@@ -113,7 +113,7 @@ def test_constraints_that_are_refused(make_client, capitals):
     options = {"constraints": ["Katze "], "avoid": ["Hund"], "terms": {"dog": "Dackel"}}
     request = {"text": ["the dog"], "options": options}
     for changes, part in (
-        ({"avoid": ["Katze"]}, "line 1: 'Katze' is to be in the output and to be avoided"),
+        ({"avoid": ["Katze"]}, "line 1: the phrase 'Katze' has 'Katze', which is to be avoided"),
         ({"beam_size": 1}, "constraints cannot be combined with beam_size=1"),
         ({"split_sentences": True}, "split_sentences=True cannot be combined with constraints"),
     ):

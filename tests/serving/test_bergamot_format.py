@@ -214,7 +214,7 @@ def test_what_it_cannot_hold_is_refused(vocabulary, subwords_file, tmp_path):
             write_bergamot(translator_of(vocabulary, **changes), tmp_path / "written")
     model = translator_of(vocabulary).model
     for other, message in (
-        (Translator(model, vocabulary), "has the model's languages: give --t2t_usr_dir"),
+        (Translator(model, vocabulary), "languages of two letters, not none: give --t2t_usr_dir"),
         (
             Translator(model, vocabulary, problem=registry.problem("translate_hsb_de")),
             "has languages of two letters, not hsb and de",

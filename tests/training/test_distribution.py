@@ -22,24 +22,21 @@ CLUSTER = {"worker": ["a:1", "b:1"]}
 
 
 @pytest.mark.parametrize(
-    ("value", "message"),
+    "value",
     [
-        (None, "needs the environment variable TF_CONFIG: t2t-make-tf-configs prints it"),
-        ("{", "TF_CONFIG is not a valid cluster configuration"),
-        ({"cluster": CLUSTER}, "TF_CONFIG is not a valid cluster configuration"),
-        ({"cluster": {"ps": ["a:1"]}, "task": {"type": "ps", "index": 0}}, "TF_CONFIG is not"),
-        (
-            {"cluster": {**CLUSTER, "ps": ["c:1"]}, "task": {"type": "ps", "index": 0}},
-            r'the cluster must have the job "worker" alone, not \[\'ps\', \'worker\'\]',
-        ),
-        ({"cluster": CLUSTER, "task": {"type": "worker", "index": 2}}, "task index 2 must be below 2"),
+        None,
+        "{",
+        {"cluster": CLUSTER},
+        {"cluster": {"ps": ["a:1"]}, "task": {"type": "ps", "index": 0}},
+        {"cluster": {**CLUSTER, "ps": ["c:1"]}, "task": {"type": "ps", "index": 0}},
+        {"cluster": CLUSTER, "task": {"type": "worker", "index": 2}},
     ],
 )
-def test_what_is_no_tf_config(value: object, message: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_no_tf_config(value: object, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(VARIABLE, raising=False)
     if value is not None:
         monkeypatch.setenv(VARIABLE, value if isinstance(value, str) else json.dumps(value))
-    with pytest.raises(T2TError, match=message):
+    with pytest.raises(T2TError, match=r"needs the environment variable TF_CONFIG, .*t2t-make-tf-configs"):
         make_strategy("multi_worker")
 
 

@@ -106,15 +106,6 @@ def test_a_factor_of_ones_own_runs_in_a_graph(tmp_path: Path) -> None:
     np.testing.assert_allclose(got, [3, 3, 3, 3 * 0.5**0.5, 0], rtol=1e-6)
 
 
-def test_a_factor_that_returns_nothing() -> None:
-    @registry.register_schedule_factor
-    def mine(step: object, hparams: HParams) -> None:
-        pass
-
-    with pytest.raises(T2TError, match="schedule factor 'mine' returns None, not a number"):
-        Schedule(HParams(learning_rate_schedule="constant*mine"))
-
-
 def test_a_factor_of_a_name_that_is_taken_is_not_registered() -> None:
     with pytest.raises(
         T2TError, match=r"schedule factor 'constant' is registered twice, in .*schedule_factors"

@@ -17,7 +17,6 @@ from t2t_revival.utils.texts import is_blank
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary.text_encoder import TextEncoder
     from t2t_revival.decoding.translator import Translator
-    from t2t_revival.hparams import HParams
 
 MAX_TOKENS = 100  # per side; more cannot be told apart in a picture
 START = "<start>"  # the decoder's input before its first token
@@ -129,7 +128,8 @@ def compute_attention(translator: Translator, line: str, target: str | None = No
     """
     if is_blank(line):
         raise T2TError("the input is empty: give a sentence")
-    _check_has_attention(translator.model.hparams)
+    if (kind := translator.model.hparams.decoder_self_attention) != "attention":
+        raise T2TError(f"the decoder has no self-attention to be drawn: decoder_self_attention={kind}")
     source = translator.encode(line)
     check_length("input", source, min(MAX_TOKENS, translator.max_length))
     if target is None:
@@ -164,12 +164,6 @@ def _with_labels(kind: str, queries: list[str], memory: list[str], weights: np.n
 def _row(ids: list[int]) -> np.ndarray:
     """Returns a batch of one sentence, int32 [1, length]."""
     return np.array([ids or [EOS]], np.int32)
-
-
-def _check_has_attention(hparams: HParams) -> None:
-    kind = hparams.decoder_self_attention
-    if kind != "attention":
-        raise T2TError(f"the decoder has no self-attention to be drawn: decoder_self_attention={kind}")
 
 
 def check_length(side: str, ids: list[int], limit: int) -> None:

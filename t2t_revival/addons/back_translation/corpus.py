@@ -161,7 +161,7 @@ class BackTranslation(DecodedBlocks):
         """The counts of the corpus as `make_corpus` returns them; `None` where it is not written yet.
 
         Raises:
-            T2TError: the folder holds other outputs or a corpus with other noise, or a file is corrupt.
+            T2TError: the folder holds other outputs, or a corpus with other noise.
         """
         path, again = self.folder / "corpus.json", "and the corpus is made again from the same outputs"
         if not (self.stored() and path.exists()):

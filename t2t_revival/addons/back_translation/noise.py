@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import random
 from dataclasses import dataclass
 
@@ -35,12 +36,9 @@ class WordNoise:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        for name in ("drop", "blank"):
-            if not 0 <= getattr(self, name) < 1:
-                raise T2TError(f"{name}={getattr(self, name)} must be at least 0 and below 1")
-        for name in ("swap", "seed"):
-            if getattr(self, name) < 0:
-                raise T2TError(f"{name}={getattr(self, name)} must be at least 0")
+        for name, bound in (("drop", 1), ("blank", 1), ("swap", math.inf), ("seed", math.inf)):
+            if not 0 <= (value := getattr(self, name)) < bound:
+                raise T2TError(f"{name}={value} must be at least 0 and below {bound}")
         if not (self.drop or self.blank or self.swap):
             raise T2TError("drop, blank and swap are 0, which is no noise")
 

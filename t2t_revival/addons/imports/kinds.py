@@ -101,8 +101,9 @@ def kind_to_import(path: Path) -> Kind:
         return kind
     if path.suffix == ".npz" and path.is_file():
         return MARIAN  # whose reader names the fault
+    fault = f"no model: it lacks {', '.join(kind.content for kind in KINDS)}"
     if not path.exists():
-        raise T2TError(f"{path}: no such file or folder, nor is there {index_file(path).name}")
-    if (path / RUN_FILE).exists():
-        raise T2TError(f"{path}: an output_dir already: give it to the other commands as it is")
-    raise T2TError(f"{path}: no model: it lacks {', '.join(kind.content for kind in KINDS)}")
+        fault = f"no such file or folder, nor is there {index_file(path).name}"
+    elif (path / RUN_FILE).exists():
+        fault = "an output_dir already: give it to the other commands as it is"
+    raise T2TError(f"{path}: {fault}")

@@ -240,10 +240,7 @@ class T2TSettings:
         imported["optimizer"] = HParams.optimizer
         if values.get("optimizer", "adam").lower() != "adam":
             notes.append(f"optimizer={values['optimizer']}: a resumed training uses Adam")
-        try:
-            return HParams.from_values(imported, str(self.path)), notes
-        except OverflowError as error:
-            raise T2TError(f"{self.path}: {error}") from error
+        return HParams.from_values(imported, str(self.path)), notes
 
     def _import_positions(self, imported: dict[str, Any]) -> None:
         """Sets the kind of positions, which T2T tells by two settings.

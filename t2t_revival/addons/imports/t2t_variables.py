@@ -132,7 +132,7 @@ def vocab_sizes(checkpoint: T2TCheckpoint) -> dict[str, int]:
     """Returns the rows of embeddings, T2T's padding included, by scope: one for each size of a vocabulary.
 
     Raises:
-        T2TError: there are no embeddings, or those of a scope have different rows.
+        T2TError: there are no embeddings.
     """
     scopes: dict[str, dict[str, int]] = {}
     for name, shape in checkpoint.shapes.items():
@@ -145,9 +145,6 @@ def vocab_sizes(checkpoint: T2TCheckpoint) -> dict[str, int]:
             f"{checkpoint.prefix}: not a checkpoint of tensor2tensor's transformer: it has {first}, "
             "and no transformer/symbol_modality_*/*/weights_0"
         )
-    for scope, tables in scopes.items():
-        if len({*tables.values()}) > 1:
-            raise T2TError(f"{checkpoint.prefix}: corrupt, {scope} has embeddings of {tables} rows")
     return {scope: max(tables.values()) for scope, tables in scopes.items()}
 
 
@@ -207,12 +204,7 @@ def _read_weight(checkpoint: T2TCheckpoint, names: tuple[str, ...], target_space
                 f"--target_space_id={target_space}: {TARGET_SPACE} has rows 0 to {len(arrays[0]) - 1}"
             )
         return arrays[0][target_space]
-    try:
-        return np.concatenate(arrays, axis=0 if EMBEDDING.fullmatch(names[0]) or arrays[0].ndim == 1 else 1)
-    except ValueError as error:
-        raise T2TError(
-            f"{checkpoint.prefix}: shapes of {names[0]} and {names[1]} do not match: {error}"
-        ) from error
+    return np.concatenate(arrays, axis=0 if EMBEDDING.fullmatch(names[0]) or arrays[0].ndim == 1 else 1)
 
 
 def _variable_names(checkpoint: T2TCheckpoint, h: HParams, scopes: Sequence[str]) -> Names:

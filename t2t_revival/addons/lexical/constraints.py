@@ -73,24 +73,6 @@ class LineConstraints:
     def __bool__(self) -> bool:
         return bool(self.phrases or self.avoid)
 
-    def check(self) -> None:
-        """Checks that an output can meet the constraints.
-
-        Raises:
-            T2TError: a phrase is empty, or has an avoided one.
-        """
-        for phrase in (*self.phrases, *self.avoid):
-            if not phrase.strip():
-                raise T2TError("a phrase of the constraints is empty: leave it out")
-        for phrase in self.phrases:
-            for avoided in self.avoid:
-                if phrase == avoided:
-                    raise T2TError(f"{phrase!r} is to be in the output and to be avoided: choose one")
-                if count(avoided, phrase):
-                    raise T2TError(
-                        f"the phrase {phrase!r} has {avoided!r}, which is to be avoided: choose one"
-                    )
-
     def missing(self, text: str) -> tuple[str, ...]:
         """Returns the phrases that an output lacks, each as often as it lacks it."""
         wanted = Counter(self.phrases)
@@ -136,10 +118,12 @@ def checked(constraints: LineConstraints, number: int) -> LineConstraints:
     phrases = cleaned(term.phrase for term in constraints.terms)
     terms = (one._replace(phrase=phrase) for one, phrase in zip(constraints.terms, phrases, strict=True))
     constraints = LineConstraints(cleaned(constraints.phrases), cleaned(constraints.avoid), tuple(terms))
-    try:
-        constraints.check()
-    except T2TError as error:
-        raise LineError(number, str(error)) from error
+    if not all((*constraints.phrases, *constraints.avoid)):
+        raise LineError(number, "a phrase of the constraints is empty: leave it out")
+    for phrase in constraints.phrases:
+        for avoided in constraints.present(phrase):
+            fault = f"the phrase {phrase!r} has {avoided!r}, which is to be avoided: choose one"
+            raise LineError(number, fault)
     return constraints
 
 

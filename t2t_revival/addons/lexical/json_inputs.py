@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from t2t_revival.addons.lexical.constraints import LineConstraints, united
 from t2t_revival.addons.lexical.terminology import Terminology
 from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.errors import LineError, T2TError, did_you_mean, similar
+from t2t_revival.errors import T2TError, at, did_you_mean, similar
 
 EXAMPLE = 'write {"text": "..."}'
 
@@ -53,10 +53,8 @@ def parse_json_lines(lines: Sequence[str], name: str, first_line: int = 1) -> li
     """
     parsed = []
     for number, line in enumerate(lines, start=first_line):
-        try:
+        with at(f"{name}, line {number}"):
             parsed.append(_parse(line))
-        except T2TError as error:
-            raise T2TError(f"{name}, {LineError(number, str(error))}") from error
     return parsed
 
 
@@ -70,12 +68,23 @@ def _parse(line: str) -> JsonLine:
     for name in values:
         if name not in NAMES:
             raise T2TError(_unknown(name))
-    if not isinstance(values.get("text"), str):
-        raise T2TError(f'no "text" that is a string: {EXAMPLE}')
-    for name in ("constraints", "avoid"):
-        _check_phrases(name, values.get(name, []))
-    _check_terms(values.get("terms", {}))
+    for fault in _faults({"text": None, "constraints": [], "avoid": [], "terms": {}, **values}):
+        raise T2TError(fault)
     return JsonLine(**values)
+
+
+def _faults(line: dict[str, Any]) -> Iterator[str]:
+    if not isinstance(line["text"], str):
+        yield f'no "text" that is a string: {EXAMPLE}'
+    for name in ("constraints", "avoid"):
+        phrases = line[name]
+        if not isinstance(phrases, list) or not all(isinstance(phrase, str) for phrase in phrases):
+            yield f'"{name}" must be a list of strings, such as ["..."]'
+    terms = line["terms"]
+    if not isinstance(terms, dict) or not all(isinstance(target, str) for target in terms.values()):
+        yield '"terms" must be an object of strings, such as {"source term": "target term"}'
+    if not all(side.strip() for pair in terms.items() for side in pair):
+        yield 'a term in "terms" or its translation is empty: leave it out'
 
 
 def _unknown(name: str) -> str:
@@ -93,15 +102,3 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         double = next(name for name in names if names.count(name) > 1)
         raise T2TError(f"the key {double!r} is there twice: keep one")
     return values
-
-
-def _check_phrases(name: str, value: Any) -> None:
-    if not isinstance(value, list) or not all(isinstance(phrase, str) for phrase in value):
-        raise T2TError(f'"{name}" must be a list of strings, such as ["..."]')
-
-
-def _check_terms(value: Any) -> None:
-    if not isinstance(value, dict) or not all(isinstance(target, str) for target in value.values()):
-        raise T2TError('"terms" must be an object of strings, such as {"source term": "target term"}')
-    if not all(side.strip() for pair in value.items() for side in pair):
-        raise T2TError('a term in "terms" or its translation is empty: leave it out')

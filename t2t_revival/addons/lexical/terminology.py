@@ -108,12 +108,6 @@ class Terminology:
 def _sides(line: str, place: str) -> tuple[str, str]:
     """Returns the two terms of a line."""
     columns = [column.strip() for column in line.split("\t")]
-    if len(columns) != 2:
-        count = len(columns)
-        raise T2TError(
-            f"{place}: {count} column{'s' * (count != 1)} instead of two: write source term TAB target term"
-        )
-    for side, column in zip(("source", "target"), columns, strict=True):
-        if not column:
-            raise T2TError(f"{place}: the {side} term is empty: write source term TAB target term")
+    if len(columns) != 2 or not all(columns):
+        raise T2TError(f"{place}: {line!r} is not two terms: write source term TAB target term")
     return SPACES.sub(" ", normalized(columns[0])), columns[1]

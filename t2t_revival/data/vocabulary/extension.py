@@ -61,6 +61,10 @@ def extend(
     else:
         assert isinstance(vocabulary, MarianVocabulary)
         content = _marian(vocabulary, lines, count)
+    if not content:
+        raise T2TError(
+            f"--update_vocab: no piece that {vocabulary.path} lacks occurs {MIN_COUNT} times: leave it out"
+        )
     with atomic_write(path) as file:
         file.write(content)
     return type(vocabulary)(path)
@@ -69,12 +73,6 @@ def extend(
 def extends(vocabulary: TextEncoder, older: TextEncoder) -> bool:
     """Returns whether a vocabulary has all pieces of an older one, with the same ids."""
     return type(vocabulary) is type(older) and vocabulary.pieces[: older.size] == older.pieces
-
-
-def _nothing_new(vocabulary: TextEncoder) -> T2TError:
-    return T2TError(
-        f"--update_vocab: no piece that {vocabulary.path} lacks occurs {MIN_COUNT} times: leave it out"
-    )
 
 
 def no_symbols(vocabulary: TextEncoder, symbols: Sequence[str]) -> T2TError:
@@ -91,9 +89,7 @@ def _sentencepiece(vocabulary: Vocabulary, lines: Iterable[str], count: int, sym
     characters = _frequent_characters(words, set(vocabulary.pieces))[:count]
     with_characters = Vocabulary(vocabulary.path, vocabulary.content_with(characters, symbols))
     pieces = [*characters, *_merges(words, with_characters, count - len(characters))]
-    if not (symbols or pieces):
-        raise _nothing_new(vocabulary)
-    return vocabulary.content_with(pieces, symbols)
+    return vocabulary.content_with(pieces, symbols) if symbols or pieces else b""
 
 
 def _frequent_characters(words: Counter[str], known: set[str]) -> list[str]:
@@ -176,9 +172,8 @@ def _marian(vocabulary: MarianVocabulary, lines: Iterable[str], count: int) -> b
         new = [*scores.items()][len(side.scores) :]
         added = [(piece, score, NORMAL) for piece, score in new]
         models.append(with_pieces(side.model, len(scores), added) if added else side.model)
-    if models == [side.model for side in sides]:
-        raise _nothing_new(vocabulary)
-    return pack(table, models[0], models[-1])
+    has_new = models != [side.model for side in sides]
+    return pack(table, models[0], models[-1]) if has_new else b""
 
 
 def _subwords(vocabulary: SubwordVocabulary, lines: Iterable[str], count: int) -> bytes:
@@ -189,6 +184,4 @@ def _subwords(vocabulary: SubwordVocabulary, lines: Iterable[str], count: int) -
     found = frequent_subtokens(runs, MIN_COUNT, ITERATIONS, (), None)
     longer = [each for each in found if len(each) > 1 and each not in known and alphabet.issuperset(each)]
     new = [*characters, *longer][:count]
-    if not new:
-        raise _nothing_new(vocabulary)
-    return subtoken_lines([*vocabulary.subtokens, *new], vocabulary.path, "'")
+    return subtoken_lines([*vocabulary.subtokens, *new], vocabulary.path, "'") if new else b""

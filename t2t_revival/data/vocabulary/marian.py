@@ -155,12 +155,10 @@ def in_order(table: Mapping[str, int]) -> list[str]:
     Raises:
         ValueError: there is no EOS or unknown piece, or ids are not 0, 1, 2 and so on.
     """
-    for piece in (EOS_PIECE, UNKNOWN_PIECE):
-        if piece not in table:
-            raise ValueError(f"the table lacks {piece}")
     ordered = sorted(table, key=table.__getitem__)
-    if [table[piece] for piece in ordered] != list(range(len(table))):
-        raise ValueError("its ids are not 0, 1, 2 and so on")
+    is_whole = [table[piece] for piece in ordered] == list(range(len(table)))
+    if not (is_whole and EOS_PIECE in table and UNKNOWN_PIECE in table):
+        raise ValueError(f"it lacks {EOS_PIECE} or {UNKNOWN_PIECE}, or its ids are not 0, 1, 2 and so on")
     first = [PAD_PIECE, EOS_PIECE]
     return [*first, *(piece for piece in ordered if piece not in first)]
 

@@ -85,12 +85,8 @@ class SubwordVocabulary(TextEncoder):
         The search is from `min_val` to `max_val`. For the other arguments, see `build_from_token_counts`.
 
         Raises:
-            T2TError: `target_size` is below 1, or `min_val` above `max_val`; or as `build_from_token_counts`.
+            T2TError: as `build_from_token_counts`.
         """
-        if target_size < 1 or min_val > max_val:
-            raise T2TError(
-                f"target_size={target_size} must be at least 1, min_val={min_val} at most max_val={max_val}"
-            )
         low, high = int(min_val), int(max_val)
         tried: list[SubwordVocabulary] = []
         while True:

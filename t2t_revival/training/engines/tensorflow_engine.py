@@ -214,21 +214,17 @@ def check_tf_config() -> None:
     Raises:
         T2TError: it is missing, or does not name the workers and the index of this one.
     """
-    text = os.environ.get(VARIABLE)
-    if not text:
-        raise T2TError(f"--strategy=multi_worker needs the environment variable {VARIABLE}: {HELP}")
     try:
-        config = json.loads(text)
-        workers = config["cluster"]["worker"]
-        kind, index = config["task"]["type"], int(config["task"]["index"])
-        jobs = sorted(config["cluster"])
-    except (ValueError, KeyError, TypeError) as error:
-        raise T2TError(f"{VARIABLE} is not a valid cluster configuration ({error!r}): {HELP}") from error
-    if jobs != ["worker"] or kind != "worker":
-        raise T2TError(f'{VARIABLE}: the cluster must have the job "worker" alone, not {jobs}: {HELP}')
-    if not 0 <= index < len(workers):
+        config = json.loads(os.environ.get(VARIABLE, ""))
+        cluster, task = config["cluster"], config["task"]
+        is_valid = [*cluster] == [task["type"]] == ["worker"]
+        is_valid &= 0 <= int(task["index"]) < len(cluster["worker"])
+    except (ValueError, KeyError, TypeError):
+        is_valid = False
+    if not is_valid:
         raise T2TError(
-            f"{VARIABLE}: task index {index} must be below {len(workers)}, the number of workers: {HELP}"
+            f"--strategy=multi_worker needs the environment variable {VARIABLE}, with a cluster of workers "
+            f"alone, and the index of this one: {HELP}"
         )
 
 
