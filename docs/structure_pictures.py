@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 IMAGES = Path(__file__).parent / "images"
-WIDTH, HEIGHT = 168, 58  # of a box
-ACROSS, DOWN = 212, 96  # from a box to the next
+WIDTH, HEIGHT = 204, 58  # of a box
+ACROSS, DOWN = 244, 96  # from a box to the next
 MARGIN = 16
 STYLE = """\
 text { font: 13px system-ui, "DejaVu Sans", sans-serif; text-anchor: middle; fill: #1d2126 }
@@ -66,14 +66,14 @@ FILES = {
 }
 DECODING = {
     "line": Box(0, 0, "a line", "text"),
-    "translator": Box(1, 0, "translator.py", "runs pipeline.py"),
-    "preprocessor": Box(2, 0, "preprocessor.py", "tags, lengths, ids"),
-    "batching": Box(3, 0, "batching.py", "lines of like length"),
-    "search": Box(3, 1, "local_search.py", "asks an engine"),
-    "engine": Box(2, 1, "tensorflow_engine.py", "or JAX's, or CTranslate2's"),
-    "graph": Box(1, 1, "search_graph.py", "traces the loop once"),
-    "loop": Box(0, 1, "decoding_loop.py", "until no beam can improve"),
-    "beam": Box(0, 2, "beam_search.py", "grows hypotheses by a token"),
+    "translator": Box(1, 0, "translator.py", "runs lines/pipeline.py"),
+    "preprocessor": Box(2, 0, "lines/preprocessor.py", "tags, lengths, ids"),
+    "batching": Box(3, 0, "lines/batching.py", "lines of like length"),
+    "search": Box(3, 1, "lines/local_search.py", "asks an engine"),
+    "engine": Box(2, 1, "engines/tensorflow_engine.py", "or JAX's, or CTranslate2's"),
+    "graph": Box(1, 1, "search/search_graph.py", "traces the loop once"),
+    "loop": Box(0, 1, "search/decoding_loop.py", "until no beam can improve"),
+    "beam": Box(0, 2, "search/beam_search.py", "grows hypotheses by a token"),
     "step": Box(1, 2, "model/incremental.py", "the model, one position"),
     "score": Box(2, 2, "hypothesis_scores.py", "length, coverage"),
     "output": Box(3, 2, "outputs.py", "ids to text, details"),

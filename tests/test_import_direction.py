@@ -53,6 +53,26 @@ def test_imports_go_down() -> None:
     assert not faults, "\n".join(faults)
 
 
+def floor(module: str) -> int:
+    """Of a module of decoding: what can be asked, search, engines, lines, the doors, files."""
+    name = module.split(".")[2]
+    if name in ("translator", "loading", "trained_models"):
+        return 4
+    return {"search": 1, "engines": 2, "lines": 3, "files": 5}.get(name, 0)
+
+
+def test_decoding_has_floors() -> None:
+    own = [name for name in MODULES if name.startswith(f"{NAME}.decoding.")]
+    faults = [
+        f"{module} imports {name}"
+        for module in own
+        for statement in import_statements(parsed(MODULES[module]), for_types=False)
+        for name in imported(statement)
+        if name in own and floor(name) > floor(module)
+    ]
+    assert not faults, "\n".join(faults)
+
+
 def test_the_core_knows_no_add_on() -> None:
     """Commands have their add-ons; all else finds them by name, but for names of the package itself."""
     outside = tuple(f"{NAME}.{part}" for part in ("addons", "reproduction", "cli."))

@@ -20,13 +20,13 @@ from tests.test_import_direction import upward_imports
 
 LONGEST = "lines of the longest file"
 LIMITS = {
-    "lines of the package": 45_879,
-    "lines of the core": 33_376,  # all but addons/ and reproduction/
-    "lines of code": 25_982,  # no docstring, blank, comment, import
-    "lines of tests": 40_388,
+    "lines of the package": 45_614,
+    "lines of the core": 33_071,  # all but addons/ and reproduction/
+    "lines of code": 25_546,  # no docstring, blank, comment, import
+    "lines of tests": 39_348,
     LONGEST: 500,
-    "files": 293,
-    "private functions called once": 460,
+    "files": 301,
+    "private functions called once": 452,
     "parameters called values": 0,
     "circles of imports": 0,  # imports in functions and for type checkers count too
     "modules in the largest circle": 0,

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from t2t_revival.decoding.batching import POSITIONS, make_batches
-from t2t_revival.decoding.line_decoder import trimmed
-from t2t_revival.decoding.local_search import Decoded
+from t2t_revival.decoding.lines.batching import POSITIONS, make_batches
+from t2t_revival.decoding.lines.line_decoder import trimmed
+from t2t_revival.decoding.lines.local_search import Decoded
+from t2t_revival.decoding.lines.preprocessor import pad
 from t2t_revival.decoding.options import CHRF
 from t2t_revival.decoding.outputs import MISSING, Candidate
-from t2t_revival.decoding.preprocessor import pad
 from t2t_revival.metrics.bleu import tokenizer_for
 
 CHARACTERS, WORDS = 6, 4  # longest n-grams of chrF and of BLEU

@@ -13,10 +13,10 @@ import numpy as np
 
 from t2t_revival.data.word_alignment import Alignment, ErrorCounts
 from t2t_revival.decoding.alignment_heads import FILE_NAME, AlignmentHeads
-from t2t_revival.decoding.batching import BatchPlan, OnProgress
-from t2t_revival.decoding.detailer import encode_pairs
-from t2t_revival.decoding.notes import OnNote
-from t2t_revival.decoding.preprocessor import pad
+from t2t_revival.decoding.lines.batching import BatchPlan, OnProgress
+from t2t_revival.decoding.lines.detailer import encode_pairs
+from t2t_revival.decoding.lines.notes import OnNote
+from t2t_revival.decoding.lines.preprocessor import pad
 from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.problems.problem import DEV, TRAIN

@@ -15,7 +15,7 @@ from t2t_revival.addons.formats import FORMATS
 from t2t_revival.data.vocabulary.text_encoder import EOS
 from t2t_revival.decoding.capabilities import check, check_held
 from t2t_revival.decoding.engine import Inputs, SearchSettings
-from t2t_revival.decoding.search_graph import SearchGraph
+from t2t_revival.decoding.search.search_graph import SearchGraph
 from t2t_revival.model.products import Matrix, replace_matrices
 from t2t_revival.serving.int8_weights import quantize_int8
 

@@ -42,9 +42,9 @@ from t2t_revival.data.word_alignment import (
     parse_pharaoh,
 )
 from t2t_revival.decoding.alignment_heads import all_heads
+from t2t_revival.decoding.files.resumable import naming, origin_of
 from t2t_revival.decoding.options import PHARAOH
 from t2t_revival.decoding.outputs import to_bytes
-from t2t_revival.decoding.resumable import naming, origin_of
 from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.problems.problem import DEV, TRAIN

@@ -52,10 +52,10 @@ from t2t_revival.cli.support.text_files import (
 )
 from t2t_revival.cli.support.typed_lines import translate_typed
 from t2t_revival.decoding import capabilities
+from t2t_revival.decoding.files.resumable import Report, score_pairs, translate_lines
+from t2t_revival.decoding.files.shards import Shard
+from t2t_revival.decoding.lines.pipeline import Lines
 from t2t_revival.decoding.outputs import summarize
-from t2t_revival.decoding.pipeline import Lines
-from t2t_revival.decoding.resumable import Report, score_pairs, translate_lines
-from t2t_revival.decoding.shards import Shard
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.decoded import (
     SplitFiles,

@@ -27,8 +27,8 @@ from t2t_revival.cli.support.run_flags import DECODE_HPARAMS
 from t2t_revival.cli.support.text_files import drawing, name_of, output_path, output_to, read_lines
 from t2t_revival.cli.support.typed_lines import translate_typed
 from t2t_revival.decoding import capabilities
-from t2t_revival.decoding.pipeline import Lines
-from t2t_revival.decoding.resumable import Report, translate_lines
+from t2t_revival.decoding.files.resumable import Report, translate_lines
+from t2t_revival.decoding.lines.pipeline import Lines
 from t2t_revival.errors import T2TError
 from t2t_revival.serving import client
 from t2t_revival.serving.export_origin import newer_note

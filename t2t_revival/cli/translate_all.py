@@ -23,7 +23,7 @@ from t2t_revival.cli.support.line_flags import NormalizeFlags
 from t2t_revival.cli.support.messages import ProgressBar, say, say_skipped
 from t2t_revival.cli.support.run_flags import DECODE_HPARAMS, RunFlags, decode_options
 from t2t_revival.cli.support.text_files import check_outputs, read_lines
-from t2t_revival.decoding.checkpoint_translations import CheckpointTranslations
+from t2t_revival.decoding.files.checkpoint_translations import CheckpointTranslations
 from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.evaluation.decoded import known_language
 from t2t_revival.model_folder import ModelFolder

@@ -16,9 +16,9 @@ from t2t_revival.decoding import engines
 from t2t_revival.decoding.addons import ConvertedModel, HeadChoice, Shortlist, addon
 from t2t_revival.decoding.alignment_heads import AlignmentHeads
 from t2t_revival.decoding.engine import EngineConfig, load_transformer
-from t2t_revival.decoding.notes import OnNote
+from t2t_revival.decoding.lines.notes import OnNote
+from t2t_revival.decoding.lines.preprocessor import find_problem
 from t2t_revival.decoding.options import CTRANSLATE2, TENSORFLOW, DecodeHParams
-from t2t_revival.decoding.preprocessor import find_problem
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.utils import keras_config, native_log
 from t2t_revival.utils.processes import start_computing

@@ -12,7 +12,7 @@ from t2t_revival.checkpoints.directory import Checkpoint, OnDamaged
 from t2t_revival.checkpoints.selection import NAMES, select_checkpoint
 from t2t_revival.decoding import capabilities
 from t2t_revival.decoding.engine import EngineConfig
-from t2t_revival.decoding.notes import OnNote, ignore_note
+from t2t_revival.decoding.lines.notes import OnNote, ignore_note
 from t2t_revival.decoding.options import FLOAT32, PROBABILITIES, TENSORFLOW, DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.model_folder import ModelFolder
@@ -94,7 +94,7 @@ def load_translator(
     Raises:
         T2TError: a model cannot be loaded, or they cannot be an ensemble.
     """
-    from t2t_revival.decoding.ensemble import Ensemble
+    from t2t_revival.decoding.engines.ensemble import Ensemble
     from t2t_revival.decoding.translator import Translator
 
     single = len(models) == 1

@@ -20,19 +20,16 @@ from t2t_revival.data.word_alignment import Link
 from t2t_revival.decoding import capabilities, engines
 from t2t_revival.decoding.addons import HUB, Shortlist, addon
 from t2t_revival.decoding.alignment_heads import AlignmentHeads
-from t2t_revival.decoding.batching import BatchPlan, OnProgress, Result, map_batches, without
-from t2t_revival.decoding.calls import Work, run
-from t2t_revival.decoding.detailer import Detailer, Hypothesis, encode_pairs
 from t2t_revival.decoding.engine import EngineConfig, Inputs, SearchSettings
 from t2t_revival.decoding.engines import Model
-from t2t_revival.decoding.line_decoder import Request
-from t2t_revival.decoding.loading import ModelPlan, plan_model
-from t2t_revival.decoding.local_search import LocalModel, LocalSearch
-from t2t_revival.decoding.notes import NO_HEADS, OF_ENSEMBLE, OnNote, ignore_note
-from t2t_revival.decoding.options import INT8, TENSORFLOW, DecodeHParams
-from t2t_revival.decoding.outputs import Score
-from t2t_revival.decoding.pipeline import LineTranslator, warn_of_truncation
-from t2t_revival.decoding.preprocessor import (
+from t2t_revival.decoding.lines.batching import BatchPlan, OnProgress, Result, map_batches, without
+from t2t_revival.decoding.lines.calls import Work, run
+from t2t_revival.decoding.lines.detailer import Detailer, Hypothesis, encode_pairs
+from t2t_revival.decoding.lines.line_decoder import Request
+from t2t_revival.decoding.lines.local_search import LocalModel, LocalSearch
+from t2t_revival.decoding.lines.notes import NO_HEADS, OF_ENSEMBLE, OnNote, ignore_note
+from t2t_revival.decoding.lines.pipeline import LineTranslator, warn_of_truncation
+from t2t_revival.decoding.lines.preprocessor import (
     OnTruncation,
     Preprocessor,
     check_tag,
@@ -40,6 +37,9 @@ from t2t_revival.decoding.preprocessor import (
     pieces_of,
     plain,
 )
+from t2t_revival.decoding.loading import ModelPlan, plan_model
+from t2t_revival.decoding.options import INT8, TENSORFLOW, DecodeHParams
+from t2t_revival.decoding.outputs import Score
 from t2t_revival.errors import LineError, T2TError
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.utils.files import path_of

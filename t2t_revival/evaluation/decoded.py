@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from t2t_revival.decoding.files.part_file import part_file
+from t2t_revival.decoding.files.resumable import Report, translate_lines
+from t2t_revival.decoding.files.shards import Shard
+from t2t_revival.decoding.lines.pipeline import Lines
 from t2t_revival.decoding.outputs import to_bytes
-from t2t_revival.decoding.part_file import part_file
-from t2t_revival.decoding.pipeline import Lines
-from t2t_revival.decoding.resumable import Report, translate_lines
-from t2t_revival.decoding.shards import Shard
 from t2t_revival.errors import CommandLine
 from t2t_revival.metrics.bleu import DEFAULT, MOSES_LANGUAGES, CorpusScore, primary_code, tokenizer_name
 from t2t_revival.metrics.metric import METRICS, Metric, title_of

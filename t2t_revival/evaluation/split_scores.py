@@ -15,8 +15,8 @@ from t2t_revival.checkpoints.directory import restore_weights
 from t2t_revival.curve_files import Scores
 from t2t_revival.data.batching import EvaluationBatch, evaluation_batches
 from t2t_revival.data.vocabulary import Vocabularies
-from t2t_revival.decoding.batching import map_parallel
 from t2t_revival.decoding.engine import EngineConfig
+from t2t_revival.decoding.lines.batching import map_parallel
 from t2t_revival.decoding.options import JAX, DecodeHParams
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.evaluation.decoded import language_of, main_metric, score_outputs

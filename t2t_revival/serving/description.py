@@ -11,7 +11,7 @@ from typing import Any
 
 from t2t_revival.data.vocabulary import Vocabularies, open_vocabulary
 from t2t_revival.decoding.addons import addon
-from t2t_revival.decoding.calls import Call
+from t2t_revival.decoding.lines.calls import Call
 from t2t_revival.serving.client import text_of
 from t2t_revival.serving.signatures import DESCRIBE
 from t2t_revival.utils.unicode_forms import NFC

@@ -11,9 +11,9 @@ import numpy as np
 from t2t_revival.data.vocabulary.spans import TokenSpans, words_of_text
 from t2t_revival.data.vocabulary.text_encoder import tagged
 from t2t_revival.decoding.alignment_heads import LinkRule
-from t2t_revival.decoding.calls import Call
-from t2t_revival.decoding.detailer import SourceAttention, TokenScores, make_details
 from t2t_revival.decoding.details import EOS_NAME, Details
+from t2t_revival.decoding.lines.calls import Call
+from t2t_revival.decoding.lines.detailer import SourceAttention, TokenScores, make_details
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.client import text_of
 from t2t_revival.serving.signatures import SCORE, Inputs

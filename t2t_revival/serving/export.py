@@ -16,8 +16,8 @@ import tensorflow as tf
 from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
 
 from t2t_revival.decoding.addons import addon
+from t2t_revival.decoding.lines.preprocessor import known_tags
 from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.decoding.preprocessor import known_tags
 from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.serving.export_origin import save_origin
 from t2t_revival.serving.module import ServingModule

@@ -8,7 +8,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from t2t_revival.decoding.tf_workarounds import cast_weights
+from t2t_revival.decoding.search.tf_workarounds import cast_weights
 from t2t_revival.model import Transformer
 from t2t_revival.model.products import READ_HERE
 

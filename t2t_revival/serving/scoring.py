@@ -13,7 +13,7 @@ from t2t_revival.decoding.options import MAX_ALTERNATIVES
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary import TextEncoder, Vocabularies
     from t2t_revival.decoding.alignment_heads import AlignmentHeads
-    from t2t_revival.decoding.search_graph import SearchGraph
+    from t2t_revival.decoding.search.search_graph import SearchGraph
 
 SCORING = [
     tf.TensorSpec([None], tf.string, name="inputs"),

@@ -12,15 +12,15 @@ from t2t_revival.data.vocabulary.text_encoder import symbol
 from t2t_revival.data.word_alignment import Link
 from t2t_revival.decoding import capabilities
 from t2t_revival.decoding.addons import Attempt, ConstrainedSearch, Found, addon
-from t2t_revival.decoding.batching import MIN_TOKENS, BatchPlan, OnProgress, Result, map_batches
-from t2t_revival.decoding.calls import Call, Work, run
 from t2t_revival.decoding.details import Details
-from t2t_revival.decoding.line_decoder import Candidates, Request, as_candidates
-from t2t_revival.decoding.notes import OF_EXPORT
+from t2t_revival.decoding.lines.batching import MIN_TOKENS, BatchPlan, OnProgress, Result, map_batches
+from t2t_revival.decoding.lines.calls import Call, Work, run
+from t2t_revival.decoding.lines.line_decoder import Candidates, Request, as_candidates
+from t2t_revival.decoding.lines.notes import OF_EXPORT
+from t2t_revival.decoding.lines.pipeline import LineTranslator
+from t2t_revival.decoding.lines.preprocessor import OnTruncation, Preprocessor, Truncation, plain
 from t2t_revival.decoding.options import MAX_CANDIDATES, SETTINGS, DecodeHParams, Role
 from t2t_revival.decoding.outputs import MISSING
-from t2t_revival.decoding.pipeline import LineTranslator
-from t2t_revival.decoding.preprocessor import OnTruncation, Preprocessor, Truncation, plain
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams.hparams import parse_overrides
 from t2t_revival.serving.client import BATCH_SIZE, Model, outputs_of

@@ -14,7 +14,7 @@ import pytest
 from t2t_revival import T2TError, Text2TextProblem
 from t2t_revival.addons.back_translation.corpus import BackTranslation, MonolingualText
 from t2t_revival.addons.back_translation.noise import WordNoise
-from t2t_revival.decoding.shards import Shard
+from t2t_revival.decoding.files.shards import Shard
 from t2t_revival.decoding.trained_models import TrainedModel
 from tests.support import decoded_blocks
 from tests.support.decoded_blocks import LINES, content, lines

@@ -7,7 +7,7 @@ import pytest
 from t2t_revival import Translator
 from t2t_revival.cli import align
 from t2t_revival.decoding.alignment_heads import FILE_NAME, AlignmentHeads
-from t2t_revival.decoding.detailer import encode_pairs
+from t2t_revival.decoding.lines.detailer import encode_pairs
 
 SOURCES, TARGETS = ["the dog sees train1 houses", "", "the dog"], ["der Hund sieht", "", "der Hund"]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from t2t_revival.cli import decoder
-from t2t_revival.decoding.shards import Shard
+from t2t_revival.decoding.files.shards import Shard
 
 LINES = "the dog\n\nsees 3 houses\nthe\nhouses dog\n"
 

@@ -6,7 +6,7 @@ import pytest
 
 from t2t_revival import Translator
 from t2t_revival.cli import decoder, exporter
-from t2t_revival.decoding import resumable
+from t2t_revival.decoding.files import resumable
 from t2t_revival.decoding.trained_models import load_translator, open_models
 from t2t_revival.serving.folder_model import FolderModel
 from t2t_revival.serving.signatures import DEFAULT

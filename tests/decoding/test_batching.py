@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from t2t_revival.decoding.batching import BatchPlan, make_batches, map_batches, without
+from t2t_revival.decoding.lines.batching import BatchPlan, make_batches, map_batches, without
 
 
 @settings(max_examples=100, deadline=None)

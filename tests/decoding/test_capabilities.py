@@ -102,7 +102,7 @@ def test_a_new_setting_is_refused(place):
         check(NewerSettings(sandwich=True).asked(), place)
 
 
-ENGINES = [f"decoding.{name}" for name in CLASSES.values()]
+ENGINES = [f"decoding.engines.{name}" for name in CLASSES.values()]
 
 
 @pytest.mark.parametrize("name", [*ENGINES, "addons.ctranslate2.engine:CTranslate2Engine"])

@@ -11,8 +11,8 @@ import pytest
 from t2t_revival import HParams, T2TError, Transformer, Translation, Translator
 from t2t_revival.addons.ctranslate2.format import FOLDER, MODEL, ORIGIN, UNFINISHED
 from t2t_revival.checkpoints import directory as checkpoints
-from t2t_revival.decoding import resumable
 from t2t_revival.decoding.alignment_heads import AlignmentHeads
+from t2t_revival.decoding.files import resumable
 from t2t_revival.model_folder import ModelFolder, Run
 
 ctranslate2 = pytest.importorskip("ctranslate2")

@@ -10,8 +10,8 @@ from t2t_revival.data.vocabulary.sentencepiece import EOS
 from t2t_revival.data.vocabulary.spans import token_spans, words_of_text
 from t2t_revival.data.word_alignment import Alignment
 from t2t_revival.decoding.alignment_heads import AlignmentHeads
-from t2t_revival.decoding.detailer import encode_pairs
 from t2t_revival.decoding.engine import EngineConfig
+from t2t_revival.decoding.lines.detailer import encode_pairs
 from t2t_revival.errors import LineError
 from tests.support.tiny_models import TINY, log_softmax, logits_of
 

@@ -9,8 +9,8 @@ from sacrebleu.metrics import CHRF as SacreChrf
 
 from t2t_revival import Translation
 from t2t_revival.addons.choose import expected_utilities
+from t2t_revival.decoding.files.resumable import nearest
 from t2t_revival.decoding.options import BLEU, CHRF
-from t2t_revival.decoding.resumable import nearest
 
 METRICS = {CHRF: SacreChrf(), BLEU: SacreBleu(effective_order=True)}
 WORDS = st.lists(

@@ -8,16 +8,16 @@ import pytest
 
 from t2t_revival import DecodeHParams, Translation
 from t2t_revival.data.vocabulary.text_encoder import EOS
-from t2t_revival.decoding.batching import BatchPlan, map_batches
-from t2t_revival.decoding.calls import run
 from t2t_revival.decoding.details import Details
-from t2t_revival.decoding.line_decoder import as_candidates
-from t2t_revival.decoding.notes import note_cut
+from t2t_revival.decoding.files.part_file import OutputStream
+from t2t_revival.decoding.files.resumable import Report, translate_lines
+from t2t_revival.decoding.lines.batching import BatchPlan, map_batches
+from t2t_revival.decoding.lines.calls import run
+from t2t_revival.decoding.lines.line_decoder import as_candidates
+from t2t_revival.decoding.lines.notes import note_cut
+from t2t_revival.decoding.lines.paragraphs import Paragraph, Segment, join_outputs
+from t2t_revival.decoding.lines.pipeline import Lines, LineTranslator
 from t2t_revival.decoding.outputs import MISSING, Candidate
-from t2t_revival.decoding.paragraphs import Paragraph, Segment, join_outputs
-from t2t_revival.decoding.part_file import OutputStream
-from t2t_revival.decoding.pipeline import Lines, LineTranslator
-from t2t_revival.decoding.resumable import Report, translate_lines
 
 BEAM = DecodeHParams(beam_size=4, return_beams=True)
 SAMPLES = DecodeHParams(beam_size=4, return_beams=True, sampling_method="random")

@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from t2t_revival import DecodeHParams, T2TError
-from t2t_revival.decoding.paragraphs import CONTROLS, split
+from t2t_revival.decoding.lines.paragraphs import CONTROLS, split
 from tests.support.exported import make_translator
 
 pytest.importorskip("sentencex")

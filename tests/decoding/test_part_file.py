@@ -8,7 +8,7 @@ import signal
 import pytest
 
 from t2t_revival import T2TError
-from t2t_revival.decoding.part_file import part_file, side_files
+from t2t_revival.decoding.files.part_file import part_file, side_files
 from t2t_revival.errors import HungUp, Terminated
 from t2t_revival.utils.made_of import MadeOf
 

@@ -23,13 +23,14 @@ from t2t_revival.addons.server.versions import AVAILABLE, ServedModel, Version
 from t2t_revival.checkpoints import directory
 from t2t_revival.cli import attention, exporter
 from t2t_revival.data.vocabulary.text_encoder import EOS
-from t2t_revival.decoding import capabilities, jax_engine
+from t2t_revival.decoding import capabilities
 from t2t_revival.decoding.alignment_heads import AlignmentHeads
+from t2t_revival.decoding.engines import jax_engine
+from t2t_revival.decoding.files.part_file import OutputStream
+from t2t_revival.decoding.files.resumable import Report, translate_lines
 from t2t_revival.decoding.holders import Holder
+from t2t_revival.decoding.lines.pipeline import Lines
 from t2t_revival.decoding.options import SETTINGS
-from t2t_revival.decoding.part_file import OutputStream
-from t2t_revival.decoding.pipeline import Lines
-from t2t_revival.decoding.resumable import Report, translate_lines
 from t2t_revival.serving.module import ServingModule
 from t2t_revival.utils import keras_config
 from tests.contract.decoding import PIECES, TREES, copied, folder_of

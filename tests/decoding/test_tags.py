@@ -7,7 +7,7 @@ from tensorflow.core.protobuf.saved_model_pb2 import SavedModel
 from t2t_revival import DecodeHParams, T2TError, Translator, registry
 from t2t_revival.data.vocabulary.sentencepiece import EOS, Vocabulary
 from t2t_revival.data.vocabulary.text_encoder import tagged
-from t2t_revival.decoding.preprocessor import known_tags
+from t2t_revival.decoding.lines.preprocessor import known_tags
 from t2t_revival.serving.export import export
 from t2t_revival.serving.folder_model import FolderModel
 from t2t_revival.serving.module import ServingModule

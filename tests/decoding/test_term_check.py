@@ -7,7 +7,7 @@ from t2t_revival.addons.lexical.constraints import checked
 from t2t_revival.addons.lexical.term_check import TermCheck, TermLine
 from t2t_revival.data.vocabulary.spans import split_words
 from t2t_revival.decoding.details import Details, Word
-from t2t_revival.decoding.notes import NO_HEADS, NO_WORDS, unchecked
+from t2t_revival.decoding.lines.notes import NO_HEADS, NO_WORDS, unchecked
 
 DACKEL, KATZE = Terminology({"dog": "Dackel"}), Terminology({"dog": "Katze"})
 

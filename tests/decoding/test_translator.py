@@ -7,7 +7,7 @@ import tensorflow as tf
 from t2t_revival import DecodeHParams, LineConstraints, T2TError, Transformer, Translation, Translator
 from t2t_revival.data.vocabulary.text_encoder import EOS
 from t2t_revival.decoding.engine import EngineConfig
-from t2t_revival.decoding.preprocessor import Truncation
+from t2t_revival.decoding.lines.preprocessor import Truncation
 from tests.support.exported import make_translator
 from tests.support.forked import in_child
 

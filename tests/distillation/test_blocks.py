@@ -12,7 +12,7 @@ import pytest
 from t2t_revival import DecodeHParams, T2TError
 from t2t_revival.addons.back_translation.noise import WordNoise
 from t2t_revival.addons.distillation.blocks import DecodedBlocks
-from t2t_revival.decoding.shards import Shard
+from t2t_revival.decoding.files.shards import Shard
 from t2t_revival.decoding.trained_models import TrainedModel
 from tests.support import decoded_blocks
 from tests.support.decoded_blocks import LINES, SOURCES, content

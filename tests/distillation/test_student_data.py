@@ -11,7 +11,7 @@ import pytest
 from t2t_revival import T2TError
 from t2t_revival.addons.distillation.student_data import make_student_data, student_data_dir
 from t2t_revival.addons.distillation.teacher_outputs import TeacherOutputs
-from t2t_revival.decoding.shards import Shard
+from t2t_revival.decoding.files.shards import Shard
 from tests.support.decoded_blocks import SOURCES, TARGETS
 
 MakeOutputs = Callable[..., TeacherOutputs]

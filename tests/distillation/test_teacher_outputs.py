@@ -12,7 +12,7 @@ import pytest
 from t2t_revival import DecodeHParams, T2TError, Text2TextProblem
 from t2t_revival.addons.distillation.teacher_outputs import TeacherOutputs, read_pairs
 from t2t_revival.addons.shortlist import Translations
-from t2t_revival.decoding.shards import Shard
+from t2t_revival.decoding.files.shards import Shard
 from t2t_revival.problems.problem import Finished
 from tests.support.decoded_blocks import SOURCES, TARGETS, lines
 

@@ -154,8 +154,8 @@ def test_pictures_of_the_structure() -> None:
         assert (ROOT / "docs" / "images" / name).read_text(encoding="utf-8") == picture, name
     for box in script.DECODING.values():
         if box.is_code:
-            place = "" if "/" in box.name else "decoding/"
-            assert (ROOT / "t2t_revival" / f"{place}{box.name}").exists()
+            package = ROOT / "t2t_revival"
+            assert (package / box.name).exists() or (package / "decoding" / box.name).exists()
     for box in script.FILES.values():
         if box.is_code:
             importlib.import_module(f"t2t_revival.cli.{box.name.removeprefix('t2t-').replace('-', '_')}")

@@ -12,9 +12,9 @@ from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.sentencepiece import EOS, Vocabulary
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 from t2t_revival.decoding.alignment_heads import AlignmentHeads
-from t2t_revival.decoding.detailer import Detailer, Hypothesis
 from t2t_revival.decoding.details import Details, Token, Word
 from t2t_revival.decoding.engine import Annotations
+from t2t_revival.decoding.lines.detailer import Detailer, Hypothesis
 from tests.support.tiny_models import TINY
 
 SOURCE, OUTPUT = "the dogs", "do, the dog"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from t2t_revival import DecodeHParams, T2TError, Translator
-from t2t_revival.decoding.calls import run
+from t2t_revival.decoding.lines.calls import run
 from t2t_revival.serving.details import query_details
 from t2t_revival.serving.served_translator import ServedTranslator, parse_options
 from tests.support.exported import HEADS

@@ -7,7 +7,7 @@ import pytest
 import tensorflow as tf
 
 from t2t_revival import DecodeHParams, T2TError, Translator
-from t2t_revival.decoding.sampling import uniform_in_graph
+from t2t_revival.decoding.search.sampling import uniform_in_graph
 from t2t_revival.serving.signatures import WITH_SAMPLING, option_inputs
 from tests.support.exported import asking
 

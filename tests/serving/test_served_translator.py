@@ -9,9 +9,9 @@ import pytest
 from t2t_revival import DecodeHParams, LineConstraints, T2TError, Translator, registry
 from t2t_revival.addons.ctranslate2.served import TranslatorModel
 from t2t_revival.addons.lexical.constraints import Term
-from t2t_revival.decoding.part_file import OutputStream
-from t2t_revival.decoding.pipeline import Lines
-from t2t_revival.decoding.resumable import Report, translate_lines
+from t2t_revival.decoding.files.part_file import OutputStream
+from t2t_revival.decoding.files.resumable import Report, translate_lines
+from t2t_revival.decoding.lines.pipeline import Lines
 from t2t_revival.serving.served_translator import ServedTranslator
 from t2t_revival.serving.signatures import DEFAULT
 from tests.support.exported import HEADS, USUAL, asking

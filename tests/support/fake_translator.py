@@ -10,7 +10,7 @@ from typing import Any
 from t2t_revival import DecodeHParams, Translation, registry
 from t2t_revival.checkpoints import directory
 from t2t_revival.data.vocabulary.text_encoder import EOS
-from t2t_revival.decoding.pipeline import Lines
+from t2t_revival.decoding.lines.pipeline import Lines
 
 BATCH = 2  # lines
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import Any
 from unittest import mock
 
-from t2t_revival.decoding import part_file
+from t2t_revival.decoding.files import part_file
 
 
 def killed_with_lines(function: Callable[..., Any], *arguments: Any) -> Any:

@@ -4,7 +4,7 @@ import gc
 
 gc.disable()  # until all is imported
 
-import t2t_revival.decoding.tensorflow_engine  # noqa: E402
+import t2t_revival.decoding.engines.tensorflow_engine  # noqa: E402
 import t2t_revival.experiment  # noqa: E402, F401
 
 gc.freeze()

@@ -17,7 +17,11 @@ from typing import Any
 TIMEOUT = 300  # seconds
 _FORKING = multiprocessing.get_context("forkserver")
 # The first imports the others; where pytest was started elsewhere than here, it is not found.
-PRELOADED = ["tests.support.preloaded", "t2t_revival.experiment", "t2t_revival.decoding.tensorflow_engine"]
+PRELOADED = [
+    "tests.support.preloaded",
+    "t2t_revival.experiment",
+    "t2t_revival.decoding.engines.tensorflow_engine",
+]
 
 
 def start_server() -> None:

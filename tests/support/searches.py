@@ -24,7 +24,7 @@ from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.text_encoder import PAD
 from t2t_revival.decoding.engine import Inputs, SearchSettings
 from t2t_revival.decoding.hypothesis_scores import PENALTIES
-from t2t_revival.decoding.local_search import draws_of_lines
+from t2t_revival.decoding.lines.local_search import draws_of_lines
 from tests.support.jax_process import JaxProcess
 from tests.support.search_engines import CANNOT
 
@@ -203,7 +203,7 @@ def counted_traces() -> Iterator[Counter[str]]:
 
 def ensemble(*models: Any, mean: str = "probabilities") -> Any:
     """Returns models that are decoded as one."""
-    from t2t_revival.decoding.ensemble import Ensemble
+    from t2t_revival.decoding.engines.ensemble import Ensemble
 
     return Ensemble(models, mean)
 
@@ -225,7 +225,7 @@ def score(
 def _engine(model: Any, **how: Any) -> Any:
     """How is what `Request.compiled` has, and more options of `DecodeHParams`."""
     from t2t_revival.decoding.engine import EngineConfig
-    from t2t_revival.decoding.tensorflow_engine import TensorFlowEngine
+    from t2t_revival.decoding.engines.tensorflow_engine import TensorFlowEngine
 
     trees, banned = how.pop("trees", ()), how.pop("banned", PAD)
     options = dict(how.pop("guards", ())) | {"constrained": bool(trees)}
@@ -321,7 +321,7 @@ def _exported(model: Any, rows: np.ndarray, request: Request) -> tuple[Any, Any]
 def _fixed_graph(model: Any, beams: int, n: int, spare: int, early_stopping: bool, banned: int) -> Any:
     import tensorflow as tf
 
-    from t2t_revival.decoding.fixed_shape_search import search as fixed_search
+    from t2t_revival.decoding.search.fixed_shape_search import search as fixed_search
 
     @functools.partial(tf.function, autograph=False)
     def graph(rows: Any, alpha: Any, extra: int) -> Any:
@@ -367,7 +367,7 @@ def _jax_search(hparams: Any, vocab_size: int, early_stopping: bool, banned: int
 def jax_engine(model: Any, banned: int = PAD, **options: Any) -> Any:
     """Returns the engine of JAX, which only a process can call in which Keras is on JAX."""
     from t2t_revival.decoding.engine import EngineConfig
-    from t2t_revival.decoding.jax_engine import JaxEngine
+    from t2t_revival.decoding.engines.jax_engine import JaxEngine
 
     vocabulary: Any = SimpleNamespace(banned=banned)
     return JaxEngine(model, vocabulary, DecodeHParams(batch_size=FEW_TOKENS, **options), EngineConfig())

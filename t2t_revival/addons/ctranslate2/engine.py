@@ -31,7 +31,7 @@ from t2t_revival.decoding import capabilities
 from t2t_revival.decoding.alignment_heads import AlignmentHeads, all_heads
 from t2t_revival.decoding.engine import Annotations, Engine, EngineConfig, Inputs, max_output_length
 from t2t_revival.decoding.hypothesis_scores import ALPHA, NORMALIZE, finished_score
-from t2t_revival.decoding.notes import OnNote
+from t2t_revival.decoding.lines.notes import OnNote
 from t2t_revival.decoding.options import CTRANSLATE2, PRECISIONS, DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams

@@ -11,8 +11,8 @@ from typing import Any
 from tensorboard.compat.proto.meta_graph_pb2 import SignatureDef  # TensorFlow's, without TensorFlow
 
 from t2t_revival.decoding import holders
+from t2t_revival.decoding.lines.preprocessor import Truncation, check_tag, known_tags
 from t2t_revival.decoding.options import BEAM, DecodeHParams, Role
-from t2t_revival.decoding.preprocessor import Truncation, check_tag, known_tags
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.description import Description

@@ -16,13 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from t2t_revival.addons.shortlist import Translations
-from t2t_revival.decoding.batching import DecodingProgress
-from t2t_revival.decoding.notes import OnNote, ignore_note
+from t2t_revival.decoding.files.part_file import part_file
+from t2t_revival.decoding.files.resumable import Report, translate_lines
+from t2t_revival.decoding.files.shards import Shard
+from t2t_revival.decoding.lines.batching import DecodingProgress
+from t2t_revival.decoding.lines.notes import OnNote, ignore_note
+from t2t_revival.decoding.lines.pipeline import Lines
 from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.decoding.part_file import part_file
-from t2t_revival.decoding.pipeline import Lines
-from t2t_revival.decoding.resumable import Report, translate_lines
-from t2t_revival.decoding.shards import Shard
 from t2t_revival.decoding.trained_models import TrainedModel
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.decoded import SplitFiles

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 from t2t_revival.addons.distillation.blocks import DecodedBlocks, OnLines, option_values
 from t2t_revival.decoding import capabilities
-from t2t_revival.decoding.notes import OnNote, ignore_note
+from t2t_revival.decoding.files.resumable import digest
+from t2t_revival.decoding.files.shards import Shard
+from t2t_revival.decoding.lines.notes import OnNote, ignore_note
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.outputs import to_bytes
-from t2t_revival.decoding.resumable import digest
-from t2t_revival.decoding.shards import Shard
 from t2t_revival.decoding.trained_models import TrainedModel
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.decoded import SplitFiles

@@ -14,7 +14,7 @@ from t2t_revival.addons.lexical.phrases import AT_ONCE, Form, Spelling
 from t2t_revival.addons.lexical.tables import LineAutomata, Unit, tables_of
 from t2t_revival.decoding.addons import Attempt, Found
 from t2t_revival.decoding.engine import max_output_length
-from t2t_revival.decoding.line_decoder import Request
+from t2t_revival.decoding.lines.line_decoder import Request
 from t2t_revival.errors import LineError, T2TError
 from t2t_revival.utils.texts import is_blank
 

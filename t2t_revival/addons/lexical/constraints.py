@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from t2t_revival.addons.lexical.phrases import Spelling, joins
 from t2t_revival.addons.lexical.tables import LineAutomata, Unit
 from t2t_revival.data.vocabulary.spans import UNSPACED
-from t2t_revival.decoding.preprocessor import LINE_ENDS
+from t2t_revival.decoding.lines.preprocessor import LINE_ENDS
 from t2t_revival.errors import LineError, T2TError
 from t2t_revival.utils.texts import items_of, shown, texts_of
 from t2t_revival.utils.unicode_forms import composed, normalized

@@ -16,8 +16,8 @@ from typing import NamedTuple
 from t2t_revival.addons.lexical.constraints import LineConstraints, Term, count, occurrences, united
 from t2t_revival.data.vocabulary.spans import match_words, split_words
 from t2t_revival.data.vocabulary.text_encoder import symbol
+from t2t_revival.decoding.lines.preprocessor import LINE_ENDS
 from t2t_revival.decoding.outputs import Translation
-from t2t_revival.decoding.preprocessor import LINE_ENDS
 from t2t_revival.utils.unicode_forms import normalized
 
 EDGES = re.compile(r"^\W+|\W+$")

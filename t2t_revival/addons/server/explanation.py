@@ -12,14 +12,14 @@ from t2t_revival.addons.attention.attention import check_length
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
 from t2t_revival.data.vocabulary.spans import UNSPACED, split_words, words_at_tokens
 from t2t_revival.decoding.alignment_heads import all_heads
-from t2t_revival.decoding.detailer import Hypothesis
-from t2t_revival.decoding.preprocessor import pad
+from t2t_revival.decoding.lines.detailer import Hypothesis
+from t2t_revival.decoding.lines.preprocessor import pad
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.texts import is_blank
 
 if TYPE_CHECKING:
-    from t2t_revival.decoding.detailer import Detailer
     from t2t_revival.decoding.details import Details
+    from t2t_revival.decoding.lines.detailer import Detailer
     from t2t_revival.decoding.translator import Translator
 
 MAX_TOKENS = 256  # of a source or an output

@@ -17,7 +17,7 @@ from t2t_revival.addons.server.requests import RequestBody
 from t2t_revival.addons.server.translate import Options, Text
 from t2t_revival.curve_files import DEV, read_curve
 from t2t_revival.data.vocabulary.text_encoder import tagged
-from t2t_revival.decoding.preprocessor import check_tag, known_tags
+from t2t_revival.decoding.lines.preprocessor import check_tag, known_tags
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.checkpoint_evaluation import dev_score, drawn_score
 from t2t_revival.hparams.size import count_weights

@@ -27,7 +27,7 @@ from t2t_revival.addons.server.requests import Limits
 from t2t_revival.addons.server.rows import Columns
 from t2t_revival.addons.server.translate import TranslateAnswer, TranslateRequest, Translation
 from t2t_revival.addons.server.versions import ModelInfo, ModelsAnswer
-from t2t_revival.decoding.calls import Finished, Work, resume
+from t2t_revival.decoding.lines.calls import Finished, Work, resume
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.client import text_of
 from t2t_revival.serving.description import Description
@@ -294,7 +294,7 @@ class Service:
         )
 
     async def _described(self, name: str, model: LoadedModel) -> None:
-        """Asks a model once what it tells of itself."""
+        """Gets what a model tells of itself, once."""
         if model not in self._descriptions:
             self._descriptions[model] = await self._run(Description.asked(), name, model, self._encoding)
 

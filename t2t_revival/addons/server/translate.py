@@ -14,8 +14,8 @@ from t2t_revival.addons.lexical.json_inputs import JsonLine
 from t2t_revival.addons.lexical.terminology import Terminology
 from t2t_revival.addons.server.predict import RequestError
 from t2t_revival.addons.server.requests import RequestBody
+from t2t_revival.decoding.lines.pipeline import Lines
 from t2t_revival.decoding.options import MAX_CANDIDATES, SETTINGS, DecodeHParams, Role
-from t2t_revival.decoding.pipeline import Lines
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.signatures import (
     DESCRIBE,

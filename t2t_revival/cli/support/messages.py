@@ -15,7 +15,7 @@ from t2t_revival.errors import T2TError
 from t2t_revival.utils.unicode_forms import form_of
 
 if TYPE_CHECKING:
-    from t2t_revival.decoding.batching import DecodingProgress
+    from t2t_revival.decoding.lines.batching import DecodingProgress
 
 LOG_SECONDS = 5.0  # between two lines where stderr is no terminal
 TERMINAL_SECONDS = 0.2  # between two updates of the bar

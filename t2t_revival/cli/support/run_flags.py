@@ -15,8 +15,8 @@ from t2t_revival.cli.support.flags import Flags, Names, flag, group
 from t2t_revival.cli.support.messages import say, warn_of_corruption
 from t2t_revival.cli.support.problem_flags import ProblemFlags
 from t2t_revival.decoding import trained_models
+from t2t_revival.decoding.files.shards import MAX_SHARDS, Shard
 from t2t_revival.decoding.options import MEANS, PROBABILITIES, DecodeHParams
-from t2t_revival.decoding.shards import MAX_SHARDS, Shard
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams.hparams import HParams
 from t2t_revival.metrics.metric import metric_of

@@ -12,9 +12,9 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
 from t2t_revival.cli.support.messages import say
+from t2t_revival.decoding.files.part_file import OutputStream, part_file, side_files
+from t2t_revival.decoding.files.shards import Shard
 from t2t_revival.decoding.outputs import Draw
-from t2t_revival.decoding.part_file import OutputStream, part_file, side_files
-from t2t_revival.decoding.shards import Shard
 from t2t_revival.errors import T2TError
 from t2t_revival.problems.problem import Problem
 from t2t_revival.utils.files import check_apart, descriptor_of, text_lines

@@ -7,14 +7,14 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from t2t_revival.cli.support.messages import say
-from t2t_revival.decoding.json_outputs import links_of
-from t2t_revival.decoding.notes import UNCHECKED, note_cut, note_repaired, note_unaligned, note_unmet
+from t2t_revival.decoding.lines.json_outputs import links_of
+from t2t_revival.decoding.lines.notes import UNCHECKED, note_cut, note_repaired, note_unaligned, note_unmet
 from t2t_revival.decoding.outputs import Draw, draw_output
 from t2t_revival.errors import T2TError
 
 if TYPE_CHECKING:
     from t2t_revival.cli.support.line_flags import LineFlags
-    from t2t_revival.decoding.pipeline import LineTranslator
+    from t2t_revival.decoding.lines.pipeline import LineTranslator
 
 
 def translate_typed(flags: LineFlags, translator: LineTranslator, draw: Draw | None) -> None:

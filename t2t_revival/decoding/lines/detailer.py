@@ -15,9 +15,9 @@ from t2t_revival.data.vocabulary.spans import Span, TokenSpans, Words, split_wor
 from t2t_revival.data.vocabulary.text_encoder import symbol
 from t2t_revival.data.word_alignment import Link
 from t2t_revival.decoding.alignment_heads import LinkRule
-from t2t_revival.decoding.batching import POSITIONS, make_batches
 from t2t_revival.decoding.details import EOS_NAME, NO_WORD, Alternative, Details, Token, Word
-from t2t_revival.decoding.preprocessor import OnTruncation, Preprocessor, pad, pieces_of, plain
+from t2t_revival.decoding.lines.batching import POSITIONS, make_batches
+from t2t_revival.decoding.lines.preprocessor import OnTruncation, Preprocessor, pad, pieces_of, plain
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary import TextEncoder, Vocabularies

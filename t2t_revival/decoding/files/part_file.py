@@ -12,7 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
-from t2t_revival.decoding.notes import OnNote
+from t2t_revival.decoding.lines.notes import OnNote
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.files import check_no_folder, is_special, lock, open_special, put_in_place, writing
 from t2t_revival.utils.made_of import MadeOf

@@ -13,14 +13,21 @@ import tensorflow as tf
 
 from t2t_revival.data.vocabulary.sentencepiece import PAD
 from t2t_revival.decoding.addons import addon
-from t2t_revival.decoding.beam_search import grow, grow_greedy
-from t2t_revival.decoding.beams import NEG_INF, Beams, Results, Sentences, current_length, initial_beams
-from t2t_revival.decoding.constraints import PrefixConstraint, TreeConstraint, max_output_lengths
-from t2t_revival.decoding.decoding_loop import decode_all, drop_hidden_memory
 from t2t_revival.decoding.engine import Annotations, Inputs
-from t2t_revival.decoding.guards import Guards, penalized, restrict
-from t2t_revival.decoding.sampling import grow_samples
-from t2t_revival.decoding.tf_workarounds import cast_weights, max_or_one, prevent_fusion
+from t2t_revival.decoding.search.beam_search import grow, grow_greedy
+from t2t_revival.decoding.search.beams import (
+    NEG_INF,
+    Beams,
+    Results,
+    Sentences,
+    current_length,
+    initial_beams,
+)
+from t2t_revival.decoding.search.constraints import PrefixConstraint, TreeConstraint, max_output_lengths
+from t2t_revival.decoding.search.decoding_loop import decode_all, drop_hidden_memory
+from t2t_revival.decoding.search.guards import Guards, penalized, restrict
+from t2t_revival.decoding.search.sampling import grow_samples
+from t2t_revival.decoding.search.tf_workarounds import cast_weights, max_or_one, prevent_fusion
 from t2t_revival.errors import T2TError
 from t2t_revival.model import DecoderState, Transformer
 from t2t_revival.model.incremental import InModelPrecision

@@ -27,7 +27,7 @@ Work = Coroutine[Call, Any, Result]
 
 @dataclass(frozen=True)
 class Finished(Generic[Result]):
-    """What a coroutine has returned."""
+    """The result of a coroutine that has ended."""
 
     result: Result
 

@@ -11,15 +11,13 @@ from typing import TYPE_CHECKING, Any, overload
 
 from t2t_revival.decoding import capabilities
 from t2t_revival.decoding.addons import Constraints, TermCheck, addon
-from t2t_revival.decoding.batching import BatchPlan, OnProgress, Result
-from t2t_revival.decoding.calls import Work
 from t2t_revival.decoding.capabilities import Place
-from t2t_revival.decoding.line_decoder import LineDecoder, Request, Search
-from t2t_revival.decoding.notes import unchecked
-from t2t_revival.decoding.options import DecodeHParams
-from t2t_revival.decoding.outputs import Translation
-from t2t_revival.decoding.paragraphs import split_inputs
-from t2t_revival.decoding.preprocessor import (
+from t2t_revival.decoding.lines.batching import BatchPlan, OnProgress, Result
+from t2t_revival.decoding.lines.calls import Work
+from t2t_revival.decoding.lines.line_decoder import LineDecoder, Request, Search
+from t2t_revival.decoding.lines.notes import unchecked
+from t2t_revival.decoding.lines.paragraphs import split_inputs
+from t2t_revival.decoding.lines.preprocessor import (
     OnTruncation,
     Piece,
     Truncation,
@@ -29,6 +27,8 @@ from t2t_revival.decoding.preprocessor import (
     pieces_of,
     plain,
 )
+from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.outputs import Translation
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.texts import shown, texts_of
 from t2t_revival.utils.unicode_forms import NFC, normalized, not_in

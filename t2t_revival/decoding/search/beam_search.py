@@ -24,9 +24,9 @@ from typing import Any, NamedTuple
 import tensorflow as tf
 
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
-from t2t_revival.decoding.beams import NEG_INF, Beams, Sentences, current_length, select_parents
 from t2t_revival.decoding.hypothesis_scores import score
-from t2t_revival.decoding.tf_workarounds import log_sum_exp, max_or_one, top_tokens
+from t2t_revival.decoding.search.beams import NEG_INF, Beams, Sentences, current_length, select_parents
+from t2t_revival.decoding.search.tf_workarounds import log_sum_exp, max_or_one, top_tokens
 
 
 class TopK(NamedTuple):

@@ -10,12 +10,12 @@ import tensorflow as tf
 
 from t2t_revival.checkpoints.directory import Checkpoint, restore_weights
 from t2t_revival.decoding.alignment_heads import AlignmentHeads, all_heads
-from t2t_revival.decoding.beams import Results
 from t2t_revival.decoding.capabilities import TENSORFLOW
 from t2t_revival.decoding.engine import Annotations, Engine, EngineConfig, Inputs
 from t2t_revival.decoding.options import FLOAT32, DecodeHParams
-from t2t_revival.decoding.search_graph import SearchGraph
-from t2t_revival.decoding.tf_workarounds import check_result
+from t2t_revival.decoding.search.beams import Results
+from t2t_revival.decoding.search.search_graph import SearchGraph
+from t2t_revival.decoding.search.tf_workarounds import check_result
 from t2t_revival.model import Transformer
 from t2t_revival.utils.keras_config import check_usable
 

@@ -12,8 +12,8 @@ from t2t_revival.data.batching import fixed_width
 from t2t_revival.data.vocabulary.text_encoder import PAD
 from t2t_revival.decoding.capabilities import JAX, check_held
 from t2t_revival.decoding.engine import Engine, EngineConfig, Inputs, SearchSettings
-from t2t_revival.decoding.fixed_shape_search import search
 from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.decoding.search.fixed_shape_search import search
 from t2t_revival.utils.jax_program import JaxProgram
 
 if TYPE_CHECKING:

@@ -29,7 +29,7 @@ def plain(texts: Iterable[str], options: DecodeHParams) -> list[str]:
 
 
 class Piece(NamedTuple):
-    """What a model reads at once: a line, or a sentence of it.
+    """An input of a model: a line, or a sentence of it.
 
     Attributes:
         line: by index.

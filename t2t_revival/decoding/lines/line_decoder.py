@@ -18,12 +18,12 @@ from t2t_revival.decoding.addons import (
     TermCheck,
     addon,
 )
-from t2t_revival.decoding.batching import BatchPlan
 from t2t_revival.decoding.details import Details
+from t2t_revival.decoding.lines.batching import BatchPlan
+from t2t_revival.decoding.lines.paragraphs import Paragraph, join_outputs
+from t2t_revival.decoding.lines.preprocessor import LINE_ENDS, Piece
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.outputs import MISSING, Candidate, Translation
-from t2t_revival.decoding.paragraphs import Paragraph, join_outputs
-from t2t_revival.decoding.preprocessor import LINE_ENDS, Piece
 from t2t_revival.utils.texts import is_blank
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ class Request:
 
 
 class Search(Protocol):
-    """What finds outputs of a request; its methods may await a `Call`.
+    """A finder of outputs of a request; its methods may await a `Call`.
 
     Attributes:
         plan: the batches in which its inputs are decoded.

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 from t2t_revival.checkpoints.directory import Checkpoint
 from t2t_revival.checkpoints.file import written_at
 from t2t_revival.decoding import capabilities
-from t2t_revival.decoding.batching import OnProgress
-from t2t_revival.decoding.notes import OnNote, ignore_note
+from t2t_revival.decoding.files.part_file import part_file
+from t2t_revival.decoding.files.resumable import Report, translate_lines
+from t2t_revival.decoding.lines.batching import OnProgress
+from t2t_revival.decoding.lines.notes import OnNote, ignore_note
+from t2t_revival.decoding.lines.pipeline import Lines
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.outputs import to_bytes
-from t2t_revival.decoding.part_file import part_file
-from t2t_revival.decoding.pipeline import Lines
-from t2t_revival.decoding.resumable import Report, translate_lines
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.utils import checked_json
 from t2t_revival.utils.files import exclusive_lock, writing

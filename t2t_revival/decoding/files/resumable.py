@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from t2t_revival.decoding.addons import addon
-from t2t_revival.decoding.batching import DecodingProgress, OnProgress
-from t2t_revival.decoding.json_outputs import json_line, links_of, score_line
-from t2t_revival.decoding.notes import (
+from t2t_revival.decoding.files.part_file import OutputStream
+from t2t_revival.decoding.lines.batching import DecodingProgress, OnProgress
+from t2t_revival.decoding.lines.json_outputs import json_line, links_of, score_line
+from t2t_revival.decoding.lines.notes import (
     OnNote,
     ignore_note,
     note_cut,
@@ -22,13 +23,12 @@ from t2t_revival.decoding.notes import (
     unchecked,
 )
 from t2t_revival.decoding.outputs import Draw, Score, Translation, format_outputs, to_bytes
-from t2t_revival.decoding.part_file import OutputStream
 from t2t_revival.errors import LineError, T2TError
 from t2t_revival.utils.made_of import MadeOf, fingerprint
 
 if TYPE_CHECKING:
-    from t2t_revival.decoding.pipeline import Lines, LineTranslator
-    from t2t_revival.decoding.preprocessor import Truncation
+    from t2t_revival.decoding.lines.pipeline import Lines, LineTranslator
+    from t2t_revival.decoding.lines.preprocessor import Truncation
     from t2t_revival.decoding.translator import Translator
 
 NOT_FINITE = "the model's weights contain NaN or infinity: use an earlier checkpoint"
@@ -36,7 +36,7 @@ NOT_FINITE = "the model's weights contain NaN or infinity: use an earlier checkp
 
 @dataclass(frozen=True)
 class Report:
-    """What people are told while lines are decoded or scored.
+    """The notes and progress that people see while lines are decoded or scored.
 
     Attributes:
         name: of their file, for warnings and errors.

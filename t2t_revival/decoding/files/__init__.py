@@ -1,0 +1,1 @@
+"""Files of outputs: resumed, in parts, in shards."""

@@ -1,0 +1,1 @@
+"""The search for outputs, as a graph: beams, their scores and guards, sampling."""
