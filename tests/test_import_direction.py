@@ -54,7 +54,7 @@ def test_imports_go_down() -> None:
 
 
 def floor(module: str) -> int:
-    """Returns the floor of a module of decoding: what can be asked, search, engines, lines, the doors, files."""
+    """Returns the floor of a module of decoding: words, search, engines, lines, doors, files."""
     name = module.split(".")[2]
     if name in ("translator", "loading", "trained_models"):
         return 4
