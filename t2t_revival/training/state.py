@@ -8,6 +8,7 @@ import operator
 import time
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from t2t_revival.curve_files import DATA, DECODING, TRAIN
@@ -87,11 +88,18 @@ class TrainingState:
         return fields
 
     @classmethod
-    def from_meta(cls, meta: dict[str, Any]) -> TrainingState:
-        """Reads a checkpoint's meta data."""
-        position, seen = IteratorState(**meta["position"]), Seen(**meta["seen"])
-        skipped = meta.get("left_out", 0)  # which imported checkpoints do not have
-        return cls(meta["step"], position, seen, skipped, meta["overflows"], meta["data"])
+    def from_meta(cls, meta: dict[str, Any], path: Path) -> TrainingState:
+        """Reads a checkpoint's meta data.
+
+        Raises:
+            T2TError: `path` is an average, from which no training resumes.
+        """
+        try:
+            position, seen = IteratorState(**meta["position"]), Seen(**meta["seen"])
+            skipped = meta.get("left_out", 0)  # which imported checkpoints do not have
+            return cls(meta["step"], position, seen, skipped, meta["overflows"], meta["data"])
+        except (KeyError, TypeError) as error:
+            raise T2TError(f"{path}: not a checkpoint from which a training can resume ({error})") from error
 
 
 class DivergedError(T2TError):

@@ -211,7 +211,7 @@ class Trainer:
         if step == start.step:
             return start
         path = output_dir / checkpoints.file_name(step)
-        return TrainingState.from_meta(checkpoints.restore(model, path))
+        return TrainingState.from_meta(checkpoints.restore(model, path), path)
 
 
 def new_model(
@@ -238,7 +238,7 @@ def _load_latest(model: TrainingTransformer, output_dir: Path, on_event: OnEvent
         return TrainingState()
     for checkpoint in reversed(stored):
         try:
-            return TrainingState.from_meta(checkpoints.restore(model, checkpoint.path))
+            return TrainingState.from_meta(checkpoints.restore(model, checkpoint.path), checkpoint.path)
         except CorruptCheckpointError as error:
             renamed = checkpoints.quarantine(error.path)
             on_event(NoteEvent(f"warning: {error.fault}, renamed to {renamed.name}"))

@@ -134,7 +134,10 @@ class MarianModel:
     def decode_hparams(self) -> dict[str, Any]:
         """Returns the defaults of decoding, those of decoder.yml where there is one."""
         values = {"beam_size": (int, "beam-size", 4), "normalize": (float, "normalize", 1.0)}
-        own = {name: kind(self.search.get(key, usual)) for name, (kind, key, usual) in values.items()}
+        try:
+            own = {name: kind(self.search.get(key, usual)) for name, (kind, key, usual) in values.items()}
+        except (TypeError, ValueError) as error:
+            raise T2TError(f"{self.path.parent}: decoder.yml: {error}") from error
         return {**own, "alpha": 0.0}
 
 
@@ -248,6 +251,9 @@ def names_there(weights: Mapping[str, np.ndarray], hparams: HParams) -> dict[str
 
 
 def _check(config: Mapping[str, Any], path: Path) -> None:
+    for name in ("enc-depth", "dec-depth", "dim-emb", "transformer-dim-ffn", "transformer-heads"):
+        if not isinstance(config.get(name), int):
+            raise T2TError(f"{path}: {name}={config.get(name)!r} is not a number")
     supported = SUPPORTED | {"transformer-decoder-dim-ffn": (None, 0, config["transformer-dim-ffn"])}
     if config.get("transformer-decoder-autoreg") == "rnn":
         supported["dec-cell"] = ("ssru",)

@@ -181,7 +181,9 @@ def weight_files(folder: Path) -> list[Path]:
         if (folder / name).exists():
             return [folder / name]
         if (index := folder / f"{name}{INDEX}").exists():
-            shards = checked_json.read(index, AGAIN)["weight_map"]
+            shards = checked_json.read(index, AGAIN).get("weight_map")
+            if not isinstance(shards, dict):
+                raise T2TError(f"{index}: corrupt, it has no weight_map; {AGAIN}")
             return sorted({folder / Path(str(shard)).name for shard in shards.values()})
     raise T2TError(
         f"{folder}: there is neither {' nor '.join(WEIGHTS)}; get the folder again. Of tf_model.h5 or "

@@ -56,6 +56,8 @@ def check_outputs(inputs: Mapping[str, str | Path], outputs: Mapping[str, str | 
 def read_lines(path: str, flag: str) -> list[str]:
     """Reads the lines of a file; errors name it by its flag."""
     if path == STANDARD_STREAM:
+        if sys.stdin is None:
+            raise T2TError(f"--{flag}={path}: the standard input is closed")
         return text_lines(sys.stdin.buffer.read(), "standard input")
     name = f"--{flag}={path}"
     try:
