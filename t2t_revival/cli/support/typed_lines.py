@@ -25,6 +25,8 @@ def translate_typed(flags: LineFlags, translator: LineTranslator, draw: Draw | N
         translator: of any model.
         draw: see `format_outputs`.
     """
+    if sys.stdin is None:
+        raise T2TError("the standard input is closed: there is nobody to type")
     options, terminology = translator.options, flags.read_terminology()
     if flags.terminology and translator.why_unchecked:
         say(f"warning: {UNCHECKED}{translator.why_unchecked}")
