@@ -67,7 +67,7 @@ def test_data_of_another_vocabulary_is_refused(general, talks, tmp_path, capsys)
     assert train(data, tmp_path / "own", talks, "--vocab_size=300") == 0
     error = failure(capsys, train(data, tmp_path / "out", talks, f"--warm_start_from={general}"))
     assert f"{data} holds translate_ende made with" in error
-    assert f"{general}/vocab.translate_ende.310.spm; give another --data_dir" in error
+    assert f"{general}/vocab.translate_ende.310.spm: give another --data_dir" in error
 
 
 def test_another_architecture_is_refused(general, talks, tmp_path, capsys):
