@@ -47,6 +47,7 @@ BASE = "beam_size=2,extra_length=3"
 OF_ARGOS = "Argos Translate has its own, beside which a model's usual ones are ignored"
 IGNORED = {("argos_format", name): OF_ARGOS for name in ("beam_size", "alpha", "normalize")}
 IGNORED["jax", "constrained"] = "it warns: a parser's problem repairs trees"
+IGNORED["parser", "early_stopping"] = "the search is the engine's; these few words are found either way"
 LINES_ALONE = {"translations", "score_lines", "text_lines"}  # what is written of an engine's outputs
 
 
@@ -112,7 +113,7 @@ class Doors:
 
     def parser(self, given, as_json):
         free = f"constrained=False,{given}".removeprefix("constrained=False," * ("constrained" in given))
-        return written(Translator.load(folder_of(TREES), None, free), as_json)
+        return written(Translator.load(folder_of(TREES), None, longer(free)), as_json)
 
     def jax(self, given, as_json):
         def program(model, run, num_arrays):
