@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from t2t_revival.data.word_alignment import Link
 from t2t_revival.decoding import capabilities
 from t2t_revival.decoding.addons import Attempt, ConstrainedSearch, Found, addon
 from t2t_revival.decoding.details import Details
-from t2t_revival.decoding.lines.batching import MIN_TOKENS, BatchPlan, OnProgress, Result, map_batches
+from t2t_revival.decoding.lines.batching import MIN_TOKENS, BatchPlan, Result
 from t2t_revival.decoding.lines.calls import Call, Work, run
 from t2t_revival.decoding.lines.line_decoder import Candidates, Request, as_candidates
 from t2t_revival.decoding.lines.notes import OF_EXPORT
@@ -136,16 +136,6 @@ class ServedTranslator(LineTranslator):
     def run(self, work: Work[Result]) -> Result:
         """Returns the result of a coroutine, whose calls the model answers."""
         return run(work, self.model.predict)
-
-    def map_batches(
-        self,
-        function: Callable[[list[int]], list[Result]],
-        plan: BatchPlan,
-        on_progress: OnProgress | None = None,
-        skip: int = 0,
-    ) -> Iterator[tuple[range, list[Result]]]:
-        """Calls a function with the inputs of each request; see `batching.map_batches`."""
-        return map_batches(function, plan, 1, on_progress, skip)
 
     def origin(self, has_terms: bool = False) -> dict[str, Any]:
         """Returns everything that outputs depend on, but for lines and the model that a server has then."""

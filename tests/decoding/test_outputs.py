@@ -11,7 +11,7 @@ from t2t_revival.data.vocabulary.text_encoder import EOS
 from t2t_revival.decoding.details import Details
 from t2t_revival.decoding.files.part_file import OutputStream
 from t2t_revival.decoding.files.resumable import Report, translate_lines
-from t2t_revival.decoding.lines.batching import BatchPlan, map_batches
+from t2t_revival.decoding.lines.batching import BatchPlan
 from t2t_revival.decoding.lines.calls import run
 from t2t_revival.decoding.lines.line_decoder import as_candidates
 from t2t_revival.decoding.lines.notes import note_cut
@@ -45,9 +45,6 @@ class Found(LineTranslator):
 
     def run(self, work):
         return run(work)
-
-    def map_batches(self, function, plan, on_progress=None, skip=0):
-        return map_batches(function, plan, 1, on_progress, skip)
 
     def open(self, request, on_truncation):
         return FoundSearch(self._candidates, len(request.pieces))

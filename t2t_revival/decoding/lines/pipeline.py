@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, overload
 from t2t_revival.decoding import capabilities
 from t2t_revival.decoding.addons import Constraints, TermCheck, addon
 from t2t_revival.decoding.capabilities import Place
-from t2t_revival.decoding.lines.batching import BatchPlan, OnProgress, Result
+from t2t_revival.decoding.lines.batching import BatchPlan, OnProgress, Result, map_batches
 from t2t_revival.decoding.lines.calls import Work
 from t2t_revival.decoding.lines.line_decoder import LineDecoder, Request, Search
 from t2t_revival.decoding.lines.notes import unchecked
@@ -139,7 +139,6 @@ class LineTranslator(ABC):
     def run(self, work: Work[Result]) -> Result:
         """Returns the result of a coroutine, whose calls the model answers."""
 
-    @abstractmethod
     def map_batches(
         self,
         function: Callable[[list[int]], list[Result]],
@@ -147,7 +146,8 @@ class LineTranslator(ABC):
         on_progress: OnProgress | None = None,
         skip: int = 0,
     ) -> Iterator[tuple[range, list[Result]]]:
-        """Calls a function with batches of inputs; see `batching.map_batches`."""
+        """Calls a function with batches of inputs, one by one; see `batching.map_batches`."""
+        return map_batches(function, plan, 1, on_progress, skip)
 
     @overload
     def translate(  # type: ignore[overload-overlap]
