@@ -32,7 +32,7 @@ from t2t_revival.cli.support.flags import READ, WRITTEN, flag
 from t2t_revival.cli.support.line_flags import NormalizeFlags
 from t2t_revival.cli.support.messages import ProgressBar, say
 from t2t_revival.cli.support.run_flags import DECODE_HPARAMS, SPLIT_DIR, ModelFlags, decode_options
-from t2t_revival.cli.support.text_files import output_path, output_to, read_lines
+from t2t_revival.cli.support.text_files import check_outputs, output_path, output_to, read_lines
 from t2t_revival.data.word_alignment import (
     Alignment,
     Link,
@@ -77,6 +77,7 @@ def _align(flags: AlignFlags) -> None:
     if not (flags.source or flags.choose_heads):
         raise T2TError("--source=FILE and --target=FILE are missing, or --choose_heads")
     folder = flags.open_model()
+    check_outputs(flags.model_files(folder), flags.files(WRITTEN))
     if flags.choose_heads:
         check_writable(folder.path)
     pairs = _pairs(flags, folder)

@@ -21,6 +21,7 @@ from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.flags import WRITTEN, flag
 from t2t_revival.cli.support.messages import say
 from t2t_revival.cli.support.run_flags import ModelFlags, decode_options
+from t2t_revival.cli.support.text_files import check_outputs
 from t2t_revival.decoding import capabilities
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.extras import require
@@ -57,6 +58,7 @@ class AttentionFlags(ModelFlags):
 
 def _attention(flags: AttentionFlags) -> None:
     folder = flags.open_model()
+    check_outputs(flags.model_files(folder), flags.files(WRITTEN))
     page, picture = (Path(name).expanduser() if name else None for name in (flags.html, flags.png))
     if page is None and picture is None:
         page = folder.path / PAGE_NAME

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from t2t_revival import registry, t2t_names
-from t2t_revival.checkpoints.selection import taking_next
+from t2t_revival.checkpoints.directory import list_averaged, list_checkpoints
+from t2t_revival.checkpoints.selection import list_best, taking_next
 from t2t_revival.cli.support.flags import Flags, Names, flag, group
 from t2t_revival.cli.support.messages import say, warn_of_corruption
 from t2t_revival.cli.support.problem_flags import ProblemFlags
@@ -18,9 +19,10 @@ from t2t_revival.decoding import trained_models
 from t2t_revival.decoding.files.shards import MAX_SHARDS, Shard
 from t2t_revival.decoding.options import MEANS, PROBABILITIES, DecodeHParams
 from t2t_revival.errors import T2TError
+from t2t_revival.hparams.hparams import FILE_NAME as HPARAMS_FILE
 from t2t_revival.hparams.hparams import HParams
 from t2t_revival.metrics.metric import metric_of
-from t2t_revival.model_folder import ModelFolder, Run
+from t2t_revival.model_folder import RUN_FILE, ModelFolder, Run
 from t2t_revival.problems.problem import Problem
 from t2t_revival.training.run_config import AUTO, RunConfig
 from t2t_revival.utils.files import is_file_name
@@ -142,6 +144,20 @@ class RunFlags(ProblemFlags):
                     f"--{name}={given}: {path} holds a model of {own}; omit the flag, or give another folder"
                 )
         return folder
+
+    def model_files(self, folder: ModelFolder) -> dict[str, Path]:
+        """The files from which a trained model is loaded, by their names for errors."""
+        chosen = Path(self.checkpoint or folder.path).expanduser()
+        folders = self.ensemble_dirs or [folder.path]
+        lists = list_checkpoints, list_averaged, list_best
+        checkpoints = [one for find in lists for each in folders for one in find(each)]
+        checkpoints += list_checkpoints(chosen)
+        paths = [
+            chosen,
+            chosen.with_name(f"{chosen.name}.npz"),
+            *(each / name for name in (HPARAMS_FILE, RUN_FILE, *folder.run.vocabularies) for each in folders),
+        ]
+        return {f"the model's {path}": path for path in [*paths, *(one.path for one in checkpoints)]}
 
     def load_translator(
         self, folder: ModelFolder, options: DecodeHParams, **settings: Any
