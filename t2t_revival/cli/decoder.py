@@ -138,7 +138,7 @@ def _decoder(flags: DecoderFlags) -> None:
     parts = {f"{name}{shard.suffix}": f"{file}{shard.suffix}" for name, file in read.items()}
     check_outputs({**parts, **read}, _outputs(flags, shard))
     folder = flags.open_model()
-    check_outputs(flags.model_files(folder), flags.files(WRITTEN))
+    check_outputs(flags.model_files(folder), _outputs(flags, shard))
     options = _options(flags, folder)
 
     def load() -> Translator:
