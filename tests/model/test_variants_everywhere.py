@@ -1,0 +1,123 @@
+"""Each variant of the model has its scores in all that its row names; the others refuse it by name."""
+
+from functools import cache
+from importlib.util import find_spec
+
+import numpy as np
+import pytest
+
+from t2t_revival import T2TError, Translator
+from t2t_revival.addons.imports.transformers import import_folder
+from t2t_revival.hparams.variants import ALL, ANY, VARIANTS
+from tests.support.doors import HPARAMS, LINES, Doors, Model, eagerly, on_jax
+from tests.support.exported import asking
+from tests.support.searches import ensemble
+
+LINE, OUTPUT = LINES[2], "the house sees"
+BASE = "beam_size=2,extra_length=4"
+USUAL = "beam_size=4,alpha=0.6,extra_length=50"  # for formats that hold no settings
+ONE_OF_ANY = {  # for rows that are those of any value
+    "attention_window": 2,
+    "attention_key_channels": 128,
+    "attention_value_channels": 128,
+    "projection_bias": True,
+    "softmax_bias": False,
+    "num_encoder_layers": 2,
+    "num_decoder_layers": 2,
+    "hidden_size": 128,
+    "filter_size": 192,
+    "num_heads": 1,
+}
+OF_THEIR_OWN = ("CTranslate2", "transformers")  # models, and not the classes that are trained
+BESIDE = {  # what values need, and settings of theirs
+    ("layer_preprocess_sequence", "n"): {"layer_postprocess_sequence": "da"},
+    ("pos", "relative"): {"max_relative_position": 1},
+    ("attention_key_channels", 128): {"attention_value_channels": 128},
+    ("attention_value_channels", 128): {"attention_key_channels": 128},
+}
+
+
+class Holders(Doors):
+    """What `Variant.held_by` names: the score of a given output, or of the best one, of a line."""
+
+    def _load(self, engine="tensorflow", folder=None):
+        return Translator.load(folder or self._folder, decode_hparams=BASE, engine=engine)
+
+    def expected(self, holder):
+        kind = score if holder in ("CTranslate2", "transformers") else best
+        return eagerly(lambda: kind(self._load()))
+
+    def JAX(self):
+        with on_jax():
+            return self.expected("JAX")
+
+    def ensemble(self):
+        alone = self._load()
+        both = ensemble(alone.model, alone.model)
+        translator = Translator(both, alone.vocabulary, alone.options, alone.max_length)
+        return eagerly(lambda: best(translator))
+
+    def SavedModel(self):
+        return best(asking(Model(self._load(), heads=None)))
+
+    def CTranslate2(self):
+        return score(self._load("ctranslate2"))
+
+    def LiteRT(self):
+        _, files = self.litert(BASE, False)
+        return np.frombuffer(files["scores"], np.float32)[0]
+
+    def transformers(self):
+        self.transformers_format(USUAL, False)
+        (theirs,) = (self._folder / "export").iterdir()
+        import_folder(theirs, self._folder / "back", "translate_en_de")
+        return score(self._load(folder=self._folder / "back"))
+
+    def Marian(self):
+        """Writes a model; tests/serving/test_bergamot_format.py reads one."""
+        self.bergamot_format(USUAL, False)
+        return self.expected("Marian")
+
+
+def best(translator):
+    return translator.nbest([LINE])[0][0].score
+
+
+def score(translator):
+    return translator.score([(LINE, OUTPUT)])[0].log_prob
+
+
+def cases():
+    for name, rows in VARIANTS.items():
+        for value, row in rows.items():
+            value = ONE_OF_ANY.get(name, value) if value is ANY else value
+            if value == getattr(HPARAMS, name) and name != "pos":
+                continue  # that model's row of `pos` is enough
+            for holder in sorted(ALL):
+                is_held = holder in row.held_by
+                usual = holder not in OF_THEIR_OWN or len(rows) == 1
+                marks = [pytest.mark.slow, *[pytest.mark.nightly] * usual] * is_held
+                yield pytest.param(name, value, holder, is_held, id=f"{name}={value}-{holder}", marks=marks)
+
+
+@pytest.fixture(scope="module")
+def holders(tmp_path_factory):
+    @cache
+    def made(name, value):
+        return Holders(tmp_path_factory.mktemp("model"), **{name: value, **BESIDE.get((name, value), {})})
+
+    return made
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(("name", "value", "holder", "is_held"), cases())
+def test_a_variant_is_held_or_refused(holders, name, value, holder, is_held):
+    if holder == "CTranslate2" and not find_spec("ctranslate2"):
+        pytest.skip("needs CTranslate2")
+    models = holders(name, value)
+    if is_held:
+        assert getattr(models, holder)() == pytest.approx(models.expected(holder), rel=5e-3)
+        return
+    named = "|".join([name, *BESIDE.get((name, value), {})])
+    with pytest.raises(T2TError, match=f"does not support ({named})=.*, which this model has"):
+        getattr(models, holder)()
