@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from t2t_revival.serving.client import LoadedModel
     from t2t_revival.serving.signatures import Inputs
 
-WAIT_SHARE = 0.05  # of the time of the last batch that a line may wait for others
+WAIT_SHARE = 0.15  # of the time of the last batch that a line may wait for others
 CANDIDATES = 1024  # oldest lines, among which those of similar length are sought
 TEXTS = ("inputs", "targets")  # inputs by whose length lines are joined
 
