@@ -156,7 +156,9 @@ class HParams:
     layer_postprocess_sequence: str = hparam(
         "dan", 'after it: d dropout, a add, n norm; "dan" in the paper (3.1)', t2t=True
     )
-    norm_epsilon: float = hparam(1e-6, "added to the variance in normalisation (3.1)", above=0, t2t=True)
+    norm_epsilon: float = hparam(
+        1e-6, "added to the variance in normalisation (3.1)", above=0, model=True, t2t=True
+    )
 
     layer_prepostprocess_dropout: float = hparam(
         0.1,
@@ -296,7 +298,7 @@ class HParams:
         Raises:
             T2TError: as `replace`.
         """
-        names = ["num_hidden_layers", "layer_postprocess_sequence", "norm_epsilon"]
+        names = ["num_hidden_layers", "layer_postprocess_sequence"]
         names += other._settings_of_variants()
         names += [name for name, about in ABOUT.items() if about.model]
         return self.replace(**{name: getattr(other, name) for name in names})

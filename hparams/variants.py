@@ -84,6 +84,7 @@ VARIANTS: dict[str, Mapping[Any, Variant]] = {  # by hparam
     "decoder_self_attention": SELF_ATTENTIONS,
     "attention_window": WINDOWS,
     "layer_preprocess_sequence": {"none": Variant(ALL), "n": Variant(WITH_CTRANSLATE2)},
+    "norm_epsilon": {1e-6: Variant(ALL), 1e-5: Variant(ALL), ANY: Variant(WITH_CTRANSLATE2)},
     "projection_bias": ALL_HOLD,
     "softmax_bias": ALL_HOLD,
     "use_target_space_embedding": {False: Variant(ALL), True: Variant(WITH_CTRANSLATE2)},

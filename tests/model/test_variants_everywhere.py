@@ -18,6 +18,7 @@ BASE = "beam_size=2,extra_length=4"
 USUAL = "beam_size=4,alpha=0.6,extra_length=50"  # for formats that hold no settings
 ONE_OF_ANY = {  # for rows that are those of any value
     "attention_window": 2,
+    "norm_epsilon": 0.1,
     "attention_key_channels": 128,
     "attention_value_channels": 128,
     "projection_bias": True,
