@@ -14,11 +14,11 @@ from t2t_revival import HParams, T2TError, registration, registry
 from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.checkpoints.selection import select_checkpoint
 from t2t_revival.cli import exporter
+from t2t_revival.cli.bleu import BleuCurves
 from t2t_revival.cli.support.command import Parser
 from t2t_revival.data.config import DataConfig, DataSpec, Metadata, SplitCounts
 from t2t_revival.data.generation import generate
 from t2t_revival.data.sources import SampleSource
-from t2t_revival.evaluation.translation_scores import last_step_file
 from t2t_revival.model_folder import Run
 from t2t_revival.serving import client
 from t2t_revival.serving.export import export
@@ -81,7 +81,7 @@ def test_the_step_in_a_checkpoint_of_which_names_are_made_is_a_number(tmp_path: 
 
 @pytest.mark.parametrize("suffix", ["/../../x", "..", "/etc/passwd"])
 def test_the_note_of_the_last_scored_step_stays_in_its_folder(tmp_path: Path, suffix: str) -> None:
-    assert last_step_file(tmp_path, suffix).parent == tmp_path
+    assert BleuCurves(tmp_path, suffix).note.parent == tmp_path
 
 
 @pytest.mark.parametrize("split", ["../dev", "/dev", "", "a\nb"])

@@ -20,10 +20,11 @@ from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from t2t_revival.cli.support import text_files, wait_flags
 from t2t_revival.cli.support.command import Command
@@ -31,10 +32,13 @@ from t2t_revival.cli.support.flags import READ, Flags, flag
 from t2t_revival.cli.support.messages import say, warn_of_forms, warn_of_tabs
 from t2t_revival.cli.support.text_files import STANDARD_STREAM, name_of
 from t2t_revival.errors import T2TError, did_you_mean
-from t2t_revival.evaluation import translation_scores as scoring
 from t2t_revival.metrics import bleu as metrics
-from t2t_revival.metrics.bleu import DEFAULT, primary_code
+from t2t_revival.metrics.bleu import DEFAULT, CorpusScore, primary_code
+from t2t_revival.utils.files import atomic_write, writing
+from t2t_revival.utils.score_events import ScoreEvents
 
+NAME = re.compile(r"[^.].*-(\d+)")  # of a translation; files that are still being written have hidden names
+LOWERCASE = {"BLEU_uncased": True, "BLEU_cased": False}  # T2T's tags
 FORM = "one a line, plain or .gz; - is the standard input."
 
 
@@ -82,39 +86,89 @@ class BleuFlags(Flags):
     )
 
 
+class TranslationFile(NamedTuple):
+    """A file of translations, and the step of the checkpoint that made them."""
+
+    step: int
+    path: Path
+
+
+class BleuCurves:
+    """Curves of BLEU for TensorBoard in a folder, whose file is made with the first score; a context manager.
+
+    Attributes:
+        note: T2T's file with the last step.
+        last_step: the step up to which curves of this suffix have scores; `None` where they have none.
+
+    Raises:
+        T2TError: the note is corrupt; or events cannot be written.
+    """
+
+    def __init__(self, event_dir: Path, tag_suffix: str = "") -> None:
+        self.event_dir, self._suffix = event_dir, tag_suffix
+        self.note = event_dir / f"last_evaluated_step{tag_suffix.replace('/', '_')}.txt"
+        self._events: ScoreEvents | None = None
+        try:
+            self.last_step = int(self.note.read_text(encoding="utf-8")) if self.note.exists() else None
+        except ValueError as error:
+            raise T2TError(f"{self.note}: corrupt, not a number; remove it, or give --min_steps") from error
+
+    def __enter__(self) -> BleuCurves:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self._events:
+            self._events.close()
+
+    def add(
+        self, step: int, written_at: float, scores: Mapping[str, CorpusScore], zero_in: Path | None
+    ) -> None:
+        """Adds a point to each curve, at the time of a translation in s since 1970.
+
+        With the folder `zero_in` of the translations, curves begin with a BLEU of 0 at step 0, at the time of
+        its oldest file: t2t-translate-all writes one that is as old as the training.
+        """
+        points = {f"{tag}{self._suffix}": bleu.score for tag, bleu in scores.items()}
+        with writing(f"to --event_dir={self.event_dir}"):
+            if self._events is None:
+                self._events = ScoreEvents(self.event_dir)
+                if zero_in:
+                    oldest = min(path.stat().st_mtime for path in zero_in.iterdir() if path.is_file())
+                    self._events.add(0, oldest, dict.fromkeys(points, 0.0))
+            self._events.add(step, written_at, points)
+            with atomic_write(self.note) as note:
+                note.write(f"{step}\n".encode())
+
+
 def _bleu(flags: BleuFlags) -> None:
     language = flags.target_lang
     if language and not re.fullmatch("[a-z]{2,3}", primary_code(language)):
         raise T2TError(did_you_mean(language, metrics.MOSES_LANGUAGES, "target language"))
-    (_score_folder if flags.translations_dir else _score_file)(flags, language)
+    names = [
+        name
+        for value in flags.reference  # a file whose own name has a comma is one
+        for name in ([value] if Path(value).expanduser().exists() else value.split(","))
+    ]
+    (_score_folder if flags.translations_dir else _score_file)(flags, names)
 
 
-def _score_file(flags: BleuFlags, language: str) -> None:
-    names = _reference_files(flags)
+def _score_file(flags: BleuFlags, names: list[str]) -> None:
     if not flags.translation:
         raise T2TError("--translation=FILE is missing")
-    translations, references = _lines(flags.translation), [*map(_lines, names)]
-    for name, lines in zip(names, references, strict=True):
-        if len(translations) != len(lines):
-            raise T2TError(
-                f"{name_of(flags.translation)} has {len(translations)} lines but {name_of(name)} has "
-                f"{len(lines)}; they must be line by line of the same text"
-            )
-    for warn in (warn_of_tabs, warn_of_forms):
-        warn(translations, references[0], name_of(flags.translation))
-    scores = scoring.bleu_by_tag(translations, *references, variant=flags.bleu_variant, target_lang=language)
+    translations, *references = _read([flags.translation, *names])
+    scores = _scores(flags, translations, references, name_of(flags.translation))
     for tag, bleu in scores.items():
         print(f"{tag} = {bleu}")
     print(f"chrF2 = {metrics.chrf_score(translations, *references)}")
     if len(references) == 1 and all(bleu.tokenizer == DEFAULT for bleu in scores.values()):
-        _print_by_spaces(translations, references[0], list(scores), language)
+        _print_by_spaces(translations, references[0], list(scores), flags.target_lang)
 
 
 def _print_by_spaces(translations: list[str], references: list[str], tags: list[str], language: str) -> None:
     """Prints the scores of tokenizers that need spaces between words, and take one reference."""
     as_t2t = (
         f"{tag.removeprefix('BLEU_')} {metrics.t2t_bleu(translations, references, lowercase):.2f}"
-        for tag, lowercase in scoring.LOWERCASE.items()
+        for tag, lowercase in LOWERCASE.items()
         if tag in tags
     )
     print(f"as T2T's t2t-bleu (its own tokeniser; not comparable to sacreBLEU): {', '.join(as_t2t)}")
@@ -125,43 +179,31 @@ def _print_by_spaces(translations: list[str], references: list[str], tags: list[
         print(f"paper-style BLEU (Moses tokens{compounds}; not comparable to sacreBLEU) = {paper}")
 
 
-def _score_folder(flags: BleuFlags, language: str) -> None:
+def _score_folder(flags: BleuFlags, names: list[str]) -> None:
     """Prints the BLEU of each translation as it appears, and writes it to `--event_dir`."""
-    folder = Path(flags.translations_dir).expanduser()
-    names = _reference_files(flags)
-    references = [*map(_lines, names)]
-    for name, lines in zip(names, references, strict=True):
-        if len(lines) != len(references[0]):
-            raise T2TError(f"{names[0]} has {len(references[0])} lines but {name} has {len(lines)}")
-    curves = (
-        scoring.BleuCurves(Path(flags.event_dir).expanduser(), flags.tag_suffix) if flags.event_dir else None
-    )
+    folder, references = Path(flags.translations_dir).expanduser(), _read(names)
+    curves = BleuCurves(Path(flags.event_dir).expanduser(), flags.tag_suffix) if flags.event_dir else None
     last_step = curves.last_step if curves and flags.min_steps < 0 else None
     min_steps = max(flags.min_steps, 0) if last_step is None else last_step + 1
     begins_with_zero = min_steps == 0 if flags.report_zero is None else flags.report_zero
     files = wait_flags.step_files(
-        lambda: scoring.list_translations(folder), flags.wait_minutes, f"a translation in {folder}", min_steps
+        lambda: list_translations(folder), flags.wait_minutes, f"a translation in {folder}", min_steps
     )
-    score = partial(scoring.bleu_by_tag, variant=flags.bleu_variant, target_lang=language)
-    scored: list[scoring.ScoredTranslation] = []
+    scored: dict[TranslationFile, dict[str, CorpusScore]] = {}
     with curves or nullcontext():
-        for translation in scoring.score_translations(
-            files, references, name_of(names[0]), score, lambda fault: say(f"warning: {fault}")
-        ):
-            file, scores = translation.file, translation.scores
-            for warn in (warn_of_tabs, warn_of_forms):
-                warn(translation.lines, references[0], file.path)
+        for file, written_at, lines in _translations(files, len(references[0]), name_of(names[0])):
+            scores = _scores(flags, lines, references, file.path)
             if not scored:
                 print("  ".join(["    step", *scores, "file"]))
-            scored.append(translation)
+            scored[file] = scores
             cells = (f"{bleu.score:{len(tag)}.2f}" for tag, bleu in scores.items())
             print("  ".join([f"{file.step:8}", *cells, file.path.name]), flush=True)
             if curves:
-                curves.add(translation, folder if begins_with_zero else None)
+                curves.add(file.step, written_at, scores, folder if begins_with_zero else None)
     if scored:
-        tag = list(scored[0].scores)[-1]
-        best = max(scored, key=lambda translation: translation.scores[tag].score)
-        print(f"best {tag}: step {best.file.step}, {best.scores[tag]}")
+        *_, tag = next(iter(scored.values()))
+        best = max(scored, key=lambda file: scored[file][tag].score)
+        print(f"best {tag}: step {best.step}, {scored[best][tag]}")
         if curves:
             print(f"next: {shlex.join(['tensorboard', f'--logdir={curves.event_dir}'])}")
     elif last_step is not None:
@@ -174,20 +216,80 @@ def _score_folder(flags: BleuFlags, language: str) -> None:
         )
 
 
-def _reference_files(flags: BleuFlags) -> list[str]:
-    """Returns the files of --reference; a file whose own name has a comma is one."""
-    return [
-        name
-        for value in flags.reference
-        for name in ([value] if Path(value).expanduser().exists() else value.split(","))
-    ]
+def list_translations(folder: Path) -> list[TranslationFile]:
+    """The files of a folder whose names end with a step, lowest first; none if there is no folder."""
+    if not folder.is_dir():
+        return []
+    names = ((NAME.fullmatch(path.name), path) for path in folder.iterdir() if path.is_file())
+    return sorted(TranslationFile(int(match[1]), path) for match, path in names if match)
 
 
-def _lines(path: str) -> list[str]:
-    """Reads the lines of a file, which must not be empty, or of the standard input."""
-    if path == STANDARD_STREAM:
-        return text_files.read_lines(path, "reference")
-    return metrics.read_lines(Path(path).expanduser())
+def _translations(
+    files: Iterable[TranslationFile], expected: int, reference: str
+) -> Iterator[tuple[TranslationFile, float, list[str]]]:
+    """Yields translations as they come, each with its modification time and its lines.
+
+    Warns of each file that cannot be read, or has others than the expected lines of the reference, and raises
+    `T2TError` for all at the end; it names the reference if that alone differs.
+    """
+    counts: dict[TranslationFile, int | None] = {}  # of lines; `None`: unreadable
+    for file in files:
+        counts[file] = None
+        try:
+            written_at, lines = file.path.stat().st_mtime, metrics.read_lines(file.path)
+        except (T2TError, FileNotFoundError) as error:
+            say(f"warning: {error}; skipped")
+            continue
+        counts[file] = len(lines)
+        if len(lines) == expected:
+            yield file, written_at, lines
+        else:
+            say(f"warning: {file.path} has {len(lines)} lines but {reference} has {expected}; skipped")
+    faults = [file for file, count in counts.items() if count != expected]
+    different = {*counts.values()}
+    if faults and len(different) == 1 and None not in different:
+        raise T2TError(
+            f"{reference} has {expected} lines but every translation has {different.pop()}: give the "
+            "--reference of the text that was translated"
+        )
+    if faults:
+        names = ", ".join(file.path.name for file in faults)
+        raise T2TError(
+            f"not scored: {names}; delete these files, make them again with t2t-translate-all, and score "
+            f"them with --min_steps={min(faults).step}"
+        )
+
+
+def _read(names: list[str]) -> list[list[str]]:
+    """Reads the lines of files, of which each must have as many, or of the standard input."""
+    texts: list[list[str]] = []
+    for name in names:
+        is_stream = name == STANDARD_STREAM
+        texts.append(
+            text_files.read_lines(name, "reference")
+            if is_stream
+            else metrics.read_lines(Path(name).expanduser())
+        )
+        if len(texts[-1]) != len(texts[0]):
+            raise T2TError(
+                f"{name_of(names[0])} has {len(texts[0])} lines but {name_of(name)} has {len(texts[-1])}; "
+                "they must be line by line of the same text"
+            )
+    return texts
+
+
+def _scores(
+    flags: BleuFlags, translations: list[str], references: list[list[str]], name: object
+) -> dict[str, CorpusScore]:
+    """Scores translations with sacreBLEU, by T2T's tags; warns of lines that are written in another way."""
+    for warn in (warn_of_tabs, warn_of_forms):
+        warn(translations, references[0], name)
+    language = flags.target_lang
+    return {
+        tag: metrics.sacrebleu_score(translations, *references, lowercase=lowercase, target_lang=language)
+        for tag, lowercase in LOWERCASE.items()
+        if flags.bleu_variant in ("both", tag.removeprefix("BLEU_"))
+    }
 
 
 main = Command(BleuFlags, _bleu, __doc__)

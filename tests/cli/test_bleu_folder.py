@@ -9,7 +9,7 @@ import sacrebleu
 from tensorboard.compat.proto.event_pb2 import Event
 
 from t2t_revival.cli import bleu
-from t2t_revival.evaluation.translation_scores import list_translations
+from t2t_revival.cli.bleu import list_translations
 
 REFERENCES = ["Ein Hund läuft durch den grünen Park.", "Zwei E-Bikes stehen vor dem Haus."]
 OUTPUTS = {

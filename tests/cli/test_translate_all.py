@@ -6,7 +6,7 @@ import pytest
 
 from t2t_revival import Translator
 from t2t_revival.cli import decoder, translate_all
-from t2t_revival.evaluation.translation_scores import list_translations
+from t2t_revival.cli.bleu import list_translations
 from t2t_revival.utils.files import exclusive_lock
 from tests.cli.conftest import failure
 
