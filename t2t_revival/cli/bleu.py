@@ -26,15 +26,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from t2t_revival.cli.support import text_files, wait_flags
+from t2t_revival.cli.support import wait_flags
 from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.flags import READ, Flags, flag
 from t2t_revival.cli.support.messages import say, warn_of_forms, warn_of_tabs
-from t2t_revival.cli.support.text_files import STANDARD_STREAM, name_of
+from t2t_revival.cli.support.text_files import name_of, read_lines
 from t2t_revival.errors import T2TError, did_you_mean
 from t2t_revival.metrics import bleu as metrics
 from t2t_revival.metrics.bleu import DEFAULT, CorpusScore, primary_code
-from t2t_revival.utils.files import atomic_write, writing
+from t2t_revival.utils.files import atomic_write, file_lines, writing
 from t2t_revival.utils.score_events import ScoreEvents
 
 NAME = re.compile(r"[^.].*-(\d+)")  # of a translation; files that are still being written have hidden names
@@ -144,18 +144,18 @@ def _bleu(flags: BleuFlags) -> None:
     language = flags.target_lang
     if language and not re.fullmatch("[a-z]{2,3}", primary_code(language)):
         raise T2TError(did_you_mean(language, metrics.MOSES_LANGUAGES, "target language"))
-    names = [
-        name
+    references = [
+        ("reference", file)
         for value in flags.reference  # a file whose own name has a comma is one
-        for name in ([value] if Path(value).expanduser().exists() else value.split(","))
+        for file in ([value] if Path(value).expanduser().exists() else value.split(","))
     ]
-    (_score_folder if flags.translations_dir else _score_file)(flags, names)
+    (_score_folder if flags.translations_dir else _score_file)(flags, references)
 
 
-def _score_file(flags: BleuFlags, names: list[str]) -> None:
+def _score_file(flags: BleuFlags, files: list[tuple[str, str]]) -> None:
     if not flags.translation:
         raise T2TError("--translation=FILE is missing")
-    translations, *references = _read([flags.translation, *names])
+    translations, *references = _read(("translation", flags.translation), *files)
     scores = _scores(flags, translations, references, name_of(flags.translation))
     for tag, bleu in scores.items():
         print(f"{tag} = {bleu}")
@@ -179,9 +179,9 @@ def _print_by_spaces(translations: list[str], references: list[str], tags: list[
         print(f"paper-style BLEU (Moses tokens{compounds}; not comparable to sacreBLEU) = {paper}")
 
 
-def _score_folder(flags: BleuFlags, names: list[str]) -> None:
+def _score_folder(flags: BleuFlags, reference_files: list[tuple[str, str]]) -> None:
     """Prints the BLEU of each translation as it appears, and writes it to `--event_dir`."""
-    folder, references = Path(flags.translations_dir).expanduser(), _read(names)
+    folder, references = Path(flags.translations_dir).expanduser(), _read(*reference_files)
     curves = BleuCurves(Path(flags.event_dir).expanduser(), flags.tag_suffix) if flags.event_dir else None
     last_step = curves.last_step if curves and flags.min_steps < 0 else None
     min_steps = max(flags.min_steps, 0) if last_step is None else last_step + 1
@@ -191,7 +191,9 @@ def _score_folder(flags: BleuFlags, names: list[str]) -> None:
     )
     scored: dict[TranslationFile, dict[str, CorpusScore]] = {}
     with curves or nullcontext():
-        for file, written_at, lines in _translations(files, len(references[0]), name_of(names[0])):
+        for file, written_at, lines in _translations(
+            files, len(references[0]), name_of(reference_files[0][1])
+        ):
             scores = _scores(flags, lines, references, file.path)
             if not scored:
                 print("  ".join(["    step", *scores, "file"]))
@@ -232,11 +234,11 @@ def _translations(
     Warns of each file that cannot be read, or has others than the expected lines of the reference, and raises
     `T2TError` for all at the end; it names the reference if that alone differs.
     """
-    counts: dict[TranslationFile, int | None] = {}  # of lines; `None`: unreadable
+    counts: dict[TranslationFile, int] = {}  # of lines; 0: empty or unreadable
     for file in files:
-        counts[file] = None
+        counts[file] = 0
         try:
-            written_at, lines = file.path.stat().st_mtime, metrics.read_lines(file.path)
+            written_at, lines = file.path.stat().st_mtime, file_lines(file.path)
         except (T2TError, FileNotFoundError) as error:
             say(f"warning: {error}; skipped")
             continue
@@ -247,7 +249,7 @@ def _translations(
             say(f"warning: {file.path} has {len(lines)} lines but {reference} has {expected}; skipped")
     faults = [file for file, count in counts.items() if count != expected]
     different = {*counts.values()}
-    if faults and len(different) == 1 and None not in different:
+    if faults and len(different) == 1 and 0 not in different:
         raise T2TError(
             f"{reference} has {expected} lines but every translation has {different.pop()}: give the "
             "--reference of the text that was translated"
@@ -260,19 +262,16 @@ def _translations(
         )
 
 
-def _read(names: list[str]) -> list[list[str]]:
-    """Reads the lines of files, of which each must have as many, or of the standard input."""
+def _read(*files: tuple[str, str]) -> list[list[str]]:
+    """Reads the lines of files, which must be as many; each file stands behind the name of its flag."""
     texts: list[list[str]] = []
-    for name in names:
-        is_stream = name == STANDARD_STREAM
-        texts.append(
-            text_files.read_lines(name, "reference")
-            if is_stream
-            else metrics.read_lines(Path(name).expanduser())
-        )
+    for name, file in files:
+        texts.append(read_lines(file, name))
+        if not texts[-1]:
+            raise T2TError(f"--{name}={file}: the file is empty")
         if len(texts[-1]) != len(texts[0]):
             raise T2TError(
-                f"{name_of(names[0])} has {len(texts[0])} lines but {name_of(name)} has {len(texts[-1])}; "
+                f"{name_of(files[0][1])} has {len(texts[0])} lines but {name_of(file)} has {len(texts[-1])}; "
                 "they must be line by line of the same text"
             )
     return texts

@@ -13,15 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import product
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.flags import READ, Flags, flag
-from t2t_revival.cli.support.text_files import STANDARD_STREAM, name_of, read_lines
+from t2t_revival.cli.support.text_files import name_of, read_lines
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.extras import require
-from t2t_revival.utils.files import file_lines
 
 if TYPE_CHECKING:
     from nltk.tree import Tree
@@ -58,8 +56,9 @@ def _parseval(flags: ParsevalFlags) -> None:
     require("nltk", "t2t-parseval")
     from t2t_revival.metrics.parseval import score_corpus
 
-    (gold, all_gold), (predicted, all_predicted) = _trees(flags.gold), _trees(flags.predicted)
     gold_name, predicted_name = name_of(flags.gold), name_of(flags.predicted)
+    gold, all_gold = _trees(read_lines(flags.gold, "gold"), gold_name)
+    predicted, all_predicted = _trees(read_lines(flags.predicted, "predicted"), predicted_name)
     pairs = [pair for pair in product(all_gold, all_predicted) if len(pair[0]) == len(pair[1])]
     if not pairs:
         difference = _first_difference(gold, predicted, gold_name, predicted_name)
@@ -75,8 +74,8 @@ def _parseval(flags: ParsevalFlags) -> None:
     _print_table(score_corpus((right for (_, right), _ in both), (tree for _, (_, tree) in both), names))
 
 
-def _trees(file: str) -> tuple[NumberedTrees, list[Sentences]]:
-    """Reads the trees of a file, or of the standard input.
+def _trees(lines: list[str], name: str) -> tuple[NumberedTrees, list[Sentences]]:
+    """Reads the trees in the lines of a file.
 
     Returns:
         The trees; and what may be its sentences: all lines and trees, those without blank lines, which may
@@ -84,9 +83,6 @@ def _trees(file: str) -> tuple[NumberedTrees, list[Sentences]]:
     """
     from t2t_revival.parsing.trees import sentences_in
 
-    name = name_of(file)
-    is_stream = file == STANDARD_STREAM
-    lines = read_lines(file, "gold") if is_stream else file_lines(Path(name).expanduser())
     sentences = list(sentences_in(lines, name))
     trees = [(number, tree) for number, tree in sentences if tree is not None]
     if not trees:

@@ -25,11 +25,9 @@ import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cache
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from t2t_revival.errors import T2TError, did_you_mean
-from t2t_revival.utils.files import file_lines
 from t2t_revival.utils.texts import texts_of
 
 if TYPE_CHECKING:
@@ -203,18 +201,6 @@ def paper_style_bleu(hypotheses: list[str], references: list[str], target_lang: 
     bleu = _score(metric, *tokenised)
     tokenizer = f"tok:moses-{target_lang}" + ("-atat" if target_lang == "de" else "")
     return replace(bleu, signature=bleu.signature.replace("tok:none", tokenizer))
-
-
-def read_lines(path: Path) -> list[str]:
-    """Reads the lines of a UTF-8 file, plain or .gz, or of a pipe, without line ends and byte order mark.
-
-    Raises:
-        T2TError: it cannot be read, is empty, or is not UTF-8 (the line is named).
-    """
-    lines = file_lines(path)
-    if not lines:
-        raise T2TError(f"{path}: the file is empty")
-    return lines
 
 
 def _score(metric: Any, hypotheses: list[str], *references: list[str]) -> CorpusScore:
