@@ -155,7 +155,7 @@ def _score(folder: ModelFolder, data: Data, average: Checkpoint, table: Evaluati
         print(f"{row.checkpoint}  dev: {scores}", flush=True)
     references = [target for _, target in sample(data, DEV, SENTENCES)]
     best, reason = best_checkpoint(
-        rows, data.problem, table.outputs, references, run_metric(folder.path), language_of(data)
+        rows, data.problem, table.outputs, references, language_of(data), run_metric(folder.path)
     )
     print(reason)
     return rows[0] if rows[0].scores == best.scores else best

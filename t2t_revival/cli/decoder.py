@@ -52,21 +52,21 @@ from t2t_revival.cli.support.text_files import (
 )
 from t2t_revival.cli.support.typed_lines import translate_typed
 from t2t_revival.decoding import capabilities
+from t2t_revival.decoding.files.part_file import part_file
 from t2t_revival.decoding.files.resumable import Report, score_pairs, translate_lines
 from t2t_revival.decoding.files.shards import Shard
 from t2t_revival.decoding.lines.pipeline import Lines
-from t2t_revival.decoding.outputs import summarize
+from t2t_revival.decoding.outputs import summarize, to_bytes
 from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.decoded import (
     SplitFiles,
-    decode_split,
     language_of,
     report,
     score_outputs,
     scoring_command,
 )
 from t2t_revival.model_folder import ModelFolder
-from t2t_revival.utils.files import is_special
+from t2t_revival.utils.files import buffered_write, is_special, writing
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.options import DecodeHParams
@@ -232,15 +232,16 @@ def _decode_file(flags: DecoderFlags, shard: Shard, load: Callable[[], Translato
     if shard.count > 1:
         say(f"next, when all {shard.count} workers are done: {shard.joining(joined)}")
         return
+    problem = translator.problem
     plain = not (flags.pretty or flags.writes_json or translator.options.has_columns)
-    if plain and translator.problem and (scoring := scoring_command(translator.problem, joined)):
+    if plain and problem and (scoring := scoring_command(problem, joined, problem.target_lang)):
         say(f"next: {scoring}")
 
 
 def _decode_split(
     flags: DecoderFlags, shard: Shard, folder: ModelFolder, load: Callable[[], Translator]
 ) -> None:
-    """Decodes a split; prints examples and the BLEU or F1."""
+    """Decodes a split, and writes inputs and references beside the outputs; prints the BLEU or F1."""
     split = flags.dataset_split or ("test" if flags.eval_use_test_set else "dev")
     flags.engine.load_backend()
     data = folder.find_data(flags.data_dir)
@@ -250,27 +251,43 @@ def _decode_split(
     if shard.count > 1:
         say(shard.describe(len(pairs), f"the {split} split"))
         part = f"{split}, sentences {first + 1:,} to {end:,} of {len(pairs):,}"
-    translator = load()
-    path = output_path(flags.decode_to_file)
-    files = SplitFiles.beside(path) if path else SplitFiles.of_model(folder.path, split, translator)
-    written = files.of_shard(shard)
     pairs = pairs[first:end]
-    with ProgressBar("sentences") as bar:
-        shown = Report(f"the {split} split", say, bar.show_decoding)
-        outputs = decode_split(translator, pairs, written, shown, first + 1)
+    sources, targets = [source for source, _ in pairs], [target for _, target in pairs]
+    translator = load()
+    files = _split_files(flags, folder, split, translator)
+    written = SplitFiles(*map(shard.path, files))
+    with ProgressBar("sentences") as bar, part_file(written.outputs, say) as output:
+        asked = Lines(sources, preprocessed=True, first=first + 1)
+        translate_lines(translator, asked, output, Report(f"the {split} split", say, bar.show_decoding))
+        for path, lines in ((written.inputs, sources), (written.references, targets)):
+            with buffered_write(path) as file:
+                file.write(to_bytes(lines))
+    outputs = written.outputs.read_bytes().decode().split("\n")[:-1]
+    if translator.options.has_columns:
+        outputs = [line.partition("\t")[0] for line in outputs]
     for (source, reference), text in list(zip(pairs, outputs, strict=True))[: flags.log_examples]:
         print(f"source     {source}\noutput     {text}\nreference  {reference}\n")
-    targets = [target for _, target in pairs]
-    if results := score_outputs(data.problem, outputs, targets, language_of(data)) if pairs else {}:
+    language = language_of(data)
+    if results := score_outputs(data.problem, outputs, targets, language) if pairs else {}:
         print(report(results, f"{part}, {len(outputs):,} sentences"))
     print(f"outputs    {written.outputs}\ninputs     {written.inputs}\nreference  {written.references}")
     if shard.count > 1:
         joining = "; ".join(map(shard.joining, files))
         print(f"next, when all {shard.count} workers are done: {joining}")
     elif results and not translator.options.has_columns:
-        references = str(written.references)
-        scoring = scoring_command(data.problem, written.outputs, references, language_of(data))
+        scoring = scoring_command(data.problem, written.outputs, language, str(written.references))
         print(f"next: {scoring}")
+
+
+def _split_files(flags: DecoderFlags, folder: ModelFolder, split: str, translator: Translator) -> SplitFiles:
+    """Names the files of a split, by default after split and step in output_dir/decoded, which is made."""
+    if path := output_path(flags.decode_to_file):
+        return SplitFiles.beside(path)
+    assert translator.checkpoint is not None
+    decoded = folder.path / "decoded"
+    with writing(decoded, "give --decode_to_file"):
+        decoded.mkdir(exist_ok=True)
+    return SplitFiles.beside(decoded / f"{split}-{translator.checkpoint.step}.outputs")
 
 
 def _score_file(flags: DecoderFlags, load: Callable[[], Translator]) -> None:

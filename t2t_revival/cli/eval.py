@@ -141,7 +141,7 @@ def _evaluate(
         say(str(error))
     references = [target for _, target in sample(data, split, sentences)]
     metric, language = evaluation.run_metric(folder.path), language_of(data)
-    best, reason = evaluation.best_checkpoint(rows, data.problem, table.outputs, references, metric, language)
+    best, reason = evaluation.best_checkpoint(rows, data.problem, table.outputs, references, language, metric)
     print(reason)
     _print_next(flags, folder, best)
 

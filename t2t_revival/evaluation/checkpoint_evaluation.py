@@ -268,8 +268,8 @@ def best_checkpoint(
     problem: Problem,
     outputs: Callable[[Evaluation], Sequence[str] | None],
     references: Sequence[str],
+    target_lang: str,
     run_metric: str = "",
-    target_lang: str | None = None,
 ) -> tuple[Evaluation, str]:
     """Selects the best row, and gives the reason in one line.
 
@@ -283,11 +283,10 @@ def best_checkpoint(
         outputs: returns the decoded outputs of a row; rows without any, or with those of another number of
             sentences, are not compared.
         references: of the outputs.
+        target_lang: the code of the references' language.
         run_metric: the score by which the training chose its best; empty leaves the choice to that metric.
-        target_lang: the code of the references' language; `None` takes the problem's.
     """
     metric = main_metric(problem)
-    language = problem.target_lang if target_lang is None else target_lang
     if run_metric and not (metric and run_metric == metric.name):
         first = min(rows, key=lambda row: (_rank(row, run_metric), -row.step))
         if not math.isnan(value := first.scores.get(run_metric, math.nan)):
@@ -307,7 +306,7 @@ def best_checkpoint(
         comparable = references and all(len(lines) == len(references) for lines in both.values())
         if not (metric.compare and comparable):
             continue
-        compared = metric.compare(both, references, language)[row.checkpoint]
+        compared = metric.compare(both, references, target_lang)[row.checkpoint]
         if not compared.significant:
             noise = f"within the noise of {len(references)} sentences, p = {compared.p:.2f}"
             worth = f"{score:.2f} at {_name(best)} and {compared.score:.2f} here are {noise}"

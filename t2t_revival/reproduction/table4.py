@@ -75,7 +75,8 @@ def _train_and_score(
     split = runs.test_split(name)
     decoded = runs.decode(output_dir, split, average=True, beam_size=runs.scale.parsing_beam)
     outputs, references = decoded.lines()
-    (score,) = score_outputs(registry.problem(name), outputs, references).values()
+    problem = registry.problem(name)
+    (score,) = score_outputs(problem, outputs, references, problem.target_lang).values()
     return f"{score.score:.1f}", f"{hparams_set}, {len(references):,} sentences of {split}"
 
 

@@ -37,7 +37,7 @@ def choose(**decoded: tuple[float, list[str]]) -> tuple[int, str]:
     """The step and the reason, of steps s1, s2, ... with their losses and outputs."""
     rows = [row(int(name[1:]), *found) for name, found in decoded.items()]
     lines = {one.checkpoint: found[1] for one, found in zip(rows, decoded.values(), strict=True)}
-    best, reason = best_checkpoint(rows, PROBLEM, lambda row: lines[row.checkpoint], REFERENCES)
+    best, reason = best_checkpoint(rows, PROBLEM, lambda row: lines[row.checkpoint], REFERENCES, "de")
     return best.step, reason
 
 
@@ -69,7 +69,7 @@ def test_the_loss_decides_among_the_best_alone() -> None:
 
 def test_a_bleu_below_1_does_not_decide() -> None:
     rows = [row(100, 6.5, bleu=0.29), row(200, 5.9, bleu=0.11), row(300, 6.1, bleu=0.0)]
-    best, reason = best_checkpoint(rows, PROBLEM, no_outputs, REFERENCES)
+    best, reason = best_checkpoint(rows, PROBLEM, no_outputs, REFERENCES, "de")
     assert best.step == 200
     assert reason == (
         "lowest loss: step 200, 5.9 (BLEU does not decide: the best, 0.29 at step 100, is below 1)"
@@ -78,7 +78,7 @@ def test_a_bleu_below_1_does_not_decide() -> None:
 
 def test_without_outputs_the_score_decides() -> None:
     rows = [row(100, 1.0, bleu=20.0), row(200, 1.1, bleu=20.1)]
-    assert best_checkpoint(rows, PROBLEM, no_outputs, []) == (rows[1], "best BLEU: step 200, 20.10")
+    assert best_checkpoint(rows, PROBLEM, no_outputs, [], "de") == (rows[1], "best BLEU: step 200, 20.10")
 
 
 @pytest.mark.parametrize("losses", [(math.nan, 2.0), (3.0, 2.0)])
@@ -86,7 +86,7 @@ def test_nothing_decoded(losses: tuple[float, float]) -> None:
     rows = [
         Evaluation(step, "c", "w", "s", {"loss": loss}) for step, loss in zip((1, 2), losses, strict=True)
     ]
-    assert best_checkpoint(rows, PROBLEM, no_outputs, []) == (rows[1], "lowest loss: step 2, 2")
+    assert best_checkpoint(rows, PROBLEM, no_outputs, [], "de") == (rows[1], "lowest loss: step 2, 2")
 
 
 def test_a_loss_that_is_no_number_decides_nothing() -> None:
@@ -101,6 +101,6 @@ def test_the_runs_metric_decides(metric: str, step: int) -> None:
     for number, bleu in ((1, 20.0), (2, 30.0), (3, 25.0)):
         scores = {"loss": float(number), "accuracy": number, "bleu": bleu, "bleu/news": bleu, "chrf": bleu}
         rows.append(Evaluation(number, f"model.ckpt-{number}.npz", "w", "s", scores))
-    best, reason = best_checkpoint(rows, PROBLEM, no_outputs, [], metric)
+    best, reason = best_checkpoint(rows, PROBLEM, no_outputs, [], "de", metric)
     assert best.step == step
     assert (f"best {metric}, the training's metric: step {step}, " in reason) == (metric != "bleu")

@@ -33,14 +33,14 @@ def data_of(problem: Problem, target_lang: str = "", parts: dict[str, Data] | No
     return Data(problem, Path(), metadata, None, parts or {})
 
 
-def scoring(problem: Problem, *files: str) -> str:
-    return scoring_command(problem, *files).partition(" ")[2]
+def scoring(problem: Problem, outputs: str, *references: str) -> str:
+    return scoring_command(problem, outputs, problem.target_lang, *references).partition(" ")[2]
 
 
 def test_translations_are_measured_by_sacrebleu():
     problem = registry.problem("translate_ende")
     outputs, references = ["Der Hund schläft heute nicht."], ["Der Hund schläft heute nie."]
-    results = score_outputs(problem, outputs, references)
+    results = score_outputs(problem, outputs, references, problem.target_lang)
     bleu = sacrebleu_score(outputs, references)
     assert (list(results), results["bleu"].score) == (["bleu", "chrf"], bleu.score)
     details = f"{bleu.signature}; chrF2 {results['chrf'].score:.2f}"
@@ -55,14 +55,14 @@ def test_only_languages_that_have_a_tokeniser_are_named():
 def test_trees_are_measured_by_their_brackets():
     problem = registry.problem("parse_wsj")
     flat = ["(S (NP (XX It)) (XX eats) (XX cats) (XX .))", "(NP (XX cat))"]
-    results = score_outputs(problem, flat, GOLD)  # found: S, NP and NP; not found: VP and NP
+    results = score_outputs(problem, flat, GOLD, "")  # found: S, NP and NP; not found: VP and NP
     assert results["f1"].score == pytest.approx(100 * 2 * 3 / (3 + 5))
     assert report(results, "dev").startswith(
         "F1 75.00 on dev\nprecision 100.00, recall 60.00, exact match 50.00"
     )
     assert scoring(problem, "o", "g") == "--predicted=o --gold=g"
     results = score_outputs(
-        problem, ["(S (NP (PRP He)) (VP (VBZ runs)))", ""], ["(S (NP (PRP He)) (VP (VBZ runs)))"] * 2
+        problem, ["(S (NP (PRP He)) (VP (VBZ runs)))", ""], ["(S (NP (PRP He)) (VP (VBZ runs)))"] * 2, ""
     )
     assert results["f1"].score == 100
     assert report(results, "dev").endswith("; without a tree, not counted: 1")
@@ -84,7 +84,7 @@ def test_bleu_of_chinese() -> None:
         source_lang, target_lang = "en", "zh_Hant"
 
     for problem in (registry.problem("translate_enzh"), Reports(), ZhDe().reversed()):
-        result = score_outputs(problem, outputs, references)["bleu"]
+        result = score_outputs(problem, outputs, references, problem.target_lang)["bleu"]
         assert result.score == BLEU(tokenize="zh").corpus_score(outputs, [references]).score > 50
         assert "tok:zh" in result.signature
         metric = main_metric(problem)
@@ -103,4 +103,4 @@ def test_each_corpus_of_many_languages_has_its_own_tokenizer() -> None:
     assert [language_of(data) for data in (*parts.values(), mixed)] == ["de", "zh", ""]
     assert tokenizer_setting(mixed) == {"tokenizer": "13a,zh"}
     assert tokenizer_setting(data_of(many, "de")) == {}
-    assert scoring_command(many, "o", target_lang="zh").endswith("--target_lang=zh")
+    assert scoring_command(many, "o", "zh").endswith("--target_lang=zh")
