@@ -32,7 +32,13 @@ from t2t_revival.cli.support.flags import READ, WRITTEN, flag
 from t2t_revival.cli.support.line_flags import NormalizeFlags
 from t2t_revival.cli.support.messages import ProgressBar, say
 from t2t_revival.cli.support.run_flags import DECODE_HPARAMS, SPLIT_DIR, ModelFlags, decode_options
-from t2t_revival.cli.support.text_files import check_outputs, output_path, output_to, read_lines
+from t2t_revival.cli.support.text_files import (
+    check_outputs,
+    output_path,
+    output_to,
+    read_lines,
+    read_parallel,
+)
 from t2t_revival.data.word_alignment import (
     Alignment,
     Link,
@@ -92,13 +98,8 @@ def _align(flags: AlignFlags) -> None:
 def _pairs(flags: AlignFlags, folder: ModelFolder) -> Pairs:
     """Returns the given pairs, or the first ones of dev."""
     if flags.source:
-        sides = read_lines(flags.source, "source"), read_lines(flags.target, "target")
-        if len(sides[0]) != len(sides[1]):
-            raise T2TError(
-                f"{flags.source} has {len(sides[0])} lines, and {flags.target} has {len(sides[1])}: give "
-                "one for each"
-            )
-        return list(zip(*sides, strict=True))
+        sources, targets = read_parallel(("source", flags.source), ("target", flags.target))
+        return list(zip(sources, targets, strict=True))
     pairs = list(folder.find_data(flags.data_dir).references(DEV))
     return pairs if flags.gold else pairs[:MAX_CHOOSING]
 

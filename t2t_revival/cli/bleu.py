@@ -30,7 +30,7 @@ from t2t_revival.cli.support import wait_flags
 from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.flags import READ, Flags, flag
 from t2t_revival.cli.support.messages import say, warn_of_forms, warn_of_tabs
-from t2t_revival.cli.support.text_files import name_of, read_lines
+from t2t_revival.cli.support.text_files import name_of, read_parallel
 from t2t_revival.errors import T2TError, did_you_mean
 from t2t_revival.metrics import bleu as metrics
 from t2t_revival.metrics.bleu import DEFAULT, CorpusScore, primary_code
@@ -155,7 +155,7 @@ def _bleu(flags: BleuFlags) -> None:
 def _score_file(flags: BleuFlags, files: list[tuple[str, str]]) -> None:
     if not flags.translation:
         raise T2TError("--translation=FILE is missing")
-    translations, *references = _read(("translation", flags.translation), *files)
+    translations, *references = read_parallel(("translation", flags.translation), *files)
     scores = _scores(flags, translations, references, name_of(flags.translation))
     for tag, bleu in scores.items():
         print(f"{tag} = {bleu}")
@@ -181,7 +181,7 @@ def _print_by_spaces(translations: list[str], references: list[str], tags: list[
 
 def _score_folder(flags: BleuFlags, reference_files: list[tuple[str, str]]) -> None:
     """Prints the BLEU of each translation as it appears, and writes it to `--event_dir`."""
-    folder, references = Path(flags.translations_dir).expanduser(), _read(*reference_files)
+    folder, references = Path(flags.translations_dir).expanduser(), read_parallel(*reference_files)
     curves = BleuCurves(Path(flags.event_dir).expanduser(), flags.tag_suffix) if flags.event_dir else None
     last_step = curves.last_step if curves and flags.min_steps < 0 else None
     min_steps = max(flags.min_steps, 0) if last_step is None else last_step + 1
@@ -260,21 +260,6 @@ def _translations(
             f"not scored: {names}; delete these files, make them again with t2t-translate-all, and score "
             f"them with --min_steps={min(faults).step}"
         )
-
-
-def _read(*files: tuple[str, str]) -> list[list[str]]:
-    """Reads the lines of files, which must be as many; each file stands behind the name of its flag."""
-    texts: list[list[str]] = []
-    for name, file in files:
-        texts.append(read_lines(file, name))
-        if not texts[-1]:
-            raise T2TError(f"--{name}={file}: the file is empty")
-        if len(texts[-1]) != len(texts[0]):
-            raise T2TError(
-                f"{name_of(files[0][1])} has {len(texts[0])} lines but {name_of(file)} has {len(texts[-1])}; "
-                "they must be line by line of the same text"
-            )
-    return texts
 
 
 def _scores(

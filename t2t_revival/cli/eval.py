@@ -39,6 +39,10 @@ from t2t_revival.visualization.learning_curve import draw_evaluations
 class EvalFlags(RunFlags):
     """The flags of t2t-eval; names are T2T's where T2T had them."""
 
+    exclusive = tuple(
+        (decoding, "eval_bleu_sentences=0")
+        for decoding in ("engine=ctranslate2", "precision=bfloat16", "precision=int8")
+    )
     checkpoint: str | None = checkpoint_flag("by default all of output_dir, and its averages.")
     data_dir: str | None = flag(None, SPLIT_DIR)
     eval_use_test_set: bool = flag(False, "Use the test split instead of dev.")
@@ -52,7 +56,6 @@ class EvalFlags(RunFlags):
 
 
 def _eval(flags: EvalFlags) -> None:
-    engine = _own_engine(flags)
     folder = flags.open_model()
     flags.engine.check()
     if flags.engine.is_ctranslate2:
@@ -62,20 +65,10 @@ def _eval(flags: EvalFlags) -> None:
         check_usable(folder.hparams, options, flags.engine.precision)  # before TensorFlow is loaded
     split = TEST if flags.eval_use_test_set else DEV
     data = folder.own_data(flags.data_dir)
+    engine = str(flags.engine) if flags.engine != Engine() else ""
     settings = evaluation.evaluation_settings(folder, data, split, flags.eval_bleu_sentences, engine)
     tensorflow_setup.load_backend()
     _evaluate(flags, folder, data, evaluation.Evaluations(folder.path, split, settings), split)
-
-
-def _own_engine(flags: EvalFlags) -> str:
-    """Names the engine that decodes and its precision; empty for that of the loss, Keras's in float32."""
-    if flags.engine == Engine():
-        return ""
-    if not flags.eval_bleu_sentences:
-        precision = f"--precision={flags.engine.precision}"
-        other = f"--engine={flags.engine.name}" if flags.engine.is_ctranslate2 else precision
-        raise T2TError(f"{other} has no effect: --eval_bleu_sentences=0 decodes nothing")
-    return str(flags.engine)
 
 
 def _evaluate(
@@ -92,7 +85,7 @@ def _evaluate(
     def scorer() -> CheckpointScores:
         check_writable(folder.path)
         parallel, load_decoder = tensorflow_setup.num_parallel_batches(), None
-        if _own_engine(flags):
+        if flags.engine != Engine():
             load_decoder = partial(
                 Translator.load,
                 folder.path,

@@ -67,6 +67,18 @@ def read_lines(path: str, flag: str) -> list[str]:
     return text_lines(content, name)
 
 
+def read_parallel(*files: tuple[str, str]) -> list[list[str]]:
+    """Reads the lines of files, which must be as many; each file stands behind the name of its flag."""
+    texts = [read_lines(file, flag) for flag, file in files]
+    for (_, file), lines in zip(files, texts, strict=True):
+        if len(lines) != len(texts[0]):
+            raise T2TError(
+                f"{name_of(files[0][1])} has {len(texts[0])} lines but {name_of(file)} has {len(lines)}; "
+                "they must be line by line of the same text"
+            )
+    return texts
+
+
 def read_part(source: str, shard: Shard) -> tuple[list[str], int, str]:
     """Reads a decoder's part of `--decode_from_file`.
 
