@@ -214,13 +214,12 @@ def _decode_file(flags: DecoderFlags, shard: Shard, load: Callable[[], Translato
     joined = output_path(flags.decode_to_file)
     path = joined and shard.path(joined)
     lines, first_line, name = read_part(flags.decode_from_file, shard)
-    lines, prefixes = flags.with_prefixes(lines, name, first_line)
-    lines, constraints = flags.constrained(lines, name, first_line)
+    asked = flags.lines_of(lines, name, first_line)
     with output_to(path) as output, ProgressBar("sentences") as bar:
         translator = load()
         translate_lines(
             translator,
-            Lines(lines, prefixes=prefixes, first=first_line, constraints=constraints),
+            asked,
             output,
             Report(name, say, bar.show_decoding),
             draw=drawing(translator.problem) if flags.pretty else None,

@@ -28,7 +28,6 @@ from t2t_revival.cli.support.text_files import drawing, name_of, output_path, ou
 from t2t_revival.cli.support.typed_lines import translate_typed
 from t2t_revival.decoding import capabilities
 from t2t_revival.decoding.files.resumable import Report, translate_lines
-from t2t_revival.decoding.lines.pipeline import Lines
 from t2t_revival.errors import T2TError
 from t2t_revival.serving import client
 from t2t_revival.serving.export_origin import newer_note
@@ -107,13 +106,12 @@ def _query_server(flags: QueryFlags) -> None:
     once = not flags.decode_from_file
     lines = [flags.inputs_once or ""] if once else read_lines(flags.decode_from_file, "decode_from_file")
     name = "--inputs_once" if once else name_of(flags.decode_from_file)
-    lines, prefixes = flags.with_prefixes(lines, name, 1)
-    lines, constraints = flags.constrained(lines, name, 1)
+    asked = flags.lines_of(lines, name)
     path = output_path(flags.decode_to_file)
     with output_to(path) as output, ProgressBar("lines") as bar:
         translate_lines(
             load(),
-            Lines(lines, prefixes=prefixes, constraints=constraints),
+            asked,
             output,
             Report(name, say, None if once else bar.show_decoding),
             draw=draw,

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from t2t_revival.cli.support.flags import READ, Flags, Names, flag
 from t2t_revival.cli.support.text_files import STANDARD_STREAM, read_lines, split_at_tab
 from t2t_revival.decoding import capabilities
+from t2t_revival.decoding.lines.pipeline import Lines
 from t2t_revival.decoding.options import MARKUP
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.unicode_forms import FORMS
 
 if TYPE_CHECKING:
-    from t2t_revival.addons.lexical.constraints import LineConstraints
     from t2t_revival.addons.lexical.terminology import Terminology
     from t2t_revival.decoding.options import DecodeHParams
 
@@ -110,24 +110,21 @@ class LineFlags(NormalizeFlags):
         path = self.terminology
         return Terminology.parse(read_lines(path, "terminology"), path) if path else Terminology({})
 
-    def with_prefixes(
-        self, lines: Sequence[str], name: str, first_line: int
-    ) -> tuple[list[str], list[str] | None]:
-        """Returns texts and beginnings of outputs of lines of a file; `None` without `--partial_targets`."""
-        if not self.partial_targets:
-            return [*lines], None
-        pairs = [split_at_tab(line, name, number) for number, line in enumerate(lines, first_line)]
-        return [line for line, _ in pairs], [prefix for _, prefix in pairs]
-
-    def constrained(
-        self, lines: Sequence[str], name: str, first_line: int
-    ) -> tuple[list[str], list[LineConstraints] | None]:
-        """Returns texts and constraints of lines of a file; `None` without these flags."""
+    def lines_of(self, lines: Sequence[str], name: str, first_line: int = 1) -> Lines:
+        """Returns the lines of a file with the beginnings and constraints of outputs that flags ask for."""
+        prefixes, constraints = None, None
+        if self.partial_targets:
+            pairs = [split_at_tab(line, name, number) for number, line in enumerate(lines, first_line)]
+            lines, prefixes = [line for line, _ in pairs], [prefix for _, prefix in pairs]
         reads_json = self.input_format == JSONL
-        if not (self.terminology or reads_json):
-            return list(lines), None
-        from t2t_revival.addons.lexical.json_inputs import JsonLine, parse_json_lines  # which import NumPy
+        if self.terminology or reads_json:
+            from t2t_revival.addons.lexical.json_inputs import (
+                JsonLine,
+                parse_json_lines,
+            )  # which import NumPy
 
-        terminology = self.read_terminology()
-        parsed = parse_json_lines(lines, name, first_line) if reads_json else [*map(JsonLine, lines)]
-        return [line.text for line in parsed], [line.all_constraints(terminology) for line in parsed]
+            terminology = self.read_terminology()
+            parsed = parse_json_lines(lines, name, first_line) if reads_json else [*map(JsonLine, lines)]
+            lines = [line.text for line in parsed]
+            constraints = [line.all_constraints(terminology) for line in parsed]
+        return Lines(lines, prefixes=prefixes, first=first_line, constraints=constraints)
