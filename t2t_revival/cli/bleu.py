@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -144,19 +144,23 @@ def _bleu(flags: BleuFlags) -> None:
     language = flags.target_lang
     if language and not re.fullmatch("[a-z]{2,3}", primary_code(language)):
         raise T2TError(did_you_mean(language, metrics.MOSES_LANGUAGES, "target language"))
-    references = [
+    files = [
         ("reference", file)
         for value in flags.reference  # a file whose own name has a comma is one
         for file in ([value] if Path(value).expanduser().exists() else value.split(","))
     ]
-    (_score_folder if flags.translations_dir else _score_file)(flags, references)
+    if not flags.translations_dir:
+        if not flags.translation:
+            raise T2TError("--translation=FILE is missing")
+        files.insert(0, ("translation", flags.translation))
+    texts, name = read_parallel(*files), name_of(files[0][1])
+    if not texts[0]:
+        raise T2TError(f"{name}: the file is empty")
+    (_score_folder if flags.translations_dir else _score_file)(flags, name, *texts)
 
 
-def _score_file(flags: BleuFlags, files: list[tuple[str, str]]) -> None:
-    if not flags.translation:
-        raise T2TError("--translation=FILE is missing")
-    translations, *references = read_parallel(("translation", flags.translation), *files)
-    scores = _scores(flags, translations, references, name_of(flags.translation))
+def _score_file(flags: BleuFlags, name: str, translations: list[str], *references: list[str]) -> None:
+    scores = _scores(flags, translations, references, name)
     for tag, bleu in scores.items():
         print(f"{tag} = {bleu}")
     print(f"chrF2 = {metrics.chrf_score(translations, *references)}")
@@ -179,9 +183,9 @@ def _print_by_spaces(translations: list[str], references: list[str], tags: list[
         print(f"paper-style BLEU (Moses tokens{compounds}; not comparable to sacreBLEU) = {paper}")
 
 
-def _score_folder(flags: BleuFlags, reference_files: list[tuple[str, str]]) -> None:
+def _score_folder(flags: BleuFlags, name: str, *references: list[str]) -> None:
     """Prints the BLEU of each translation as it appears, and writes it to `--event_dir`."""
-    folder, references = Path(flags.translations_dir).expanduser(), read_parallel(*reference_files)
+    folder = Path(flags.translations_dir).expanduser()
     curves = BleuCurves(Path(flags.event_dir).expanduser(), flags.tag_suffix) if flags.event_dir else None
     last_step = curves.last_step if curves and flags.min_steps < 0 else None
     min_steps = max(flags.min_steps, 0) if last_step is None else last_step + 1
@@ -191,9 +195,7 @@ def _score_folder(flags: BleuFlags, reference_files: list[tuple[str, str]]) -> N
     )
     scored: dict[TranslationFile, dict[str, CorpusScore]] = {}
     with curves or nullcontext():
-        for file, written_at, lines in _translations(
-            files, len(references[0]), name_of(reference_files[0][1])
-        ):
+        for file, written_at, lines in _translations(files, len(references[0]), name):
             scores = _scores(flags, lines, references, file.path)
             if not scored:
                 print("  ".join(["    step", *scores, "file"]))
@@ -263,7 +265,7 @@ def _translations(
 
 
 def _scores(
-    flags: BleuFlags, translations: list[str], references: list[list[str]], name: object
+    flags: BleuFlags, translations: list[str], references: Sequence[list[str]], name: object
 ) -> dict[str, CorpusScore]:
     """Scores translations with sacreBLEU, by T2T's tags; warns of lines that are written in another way."""
     for warn in (warn_of_tabs, warn_of_forms):

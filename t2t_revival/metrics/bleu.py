@@ -134,8 +134,6 @@ def sacrebleu_score(
         lowercase: whether case is ignored.
         target_lang: decides the tokenizer: see `bleu_metric`.
     """
-    for each in references:
-        _lines(hypotheses, each)
     bleu = _score(bleu_metric(target_lang, lowercase=lowercase), hypotheses, *references)
     return replace(bleu, note="; ".join(filter(None, [bleu.note, missing_library(target_lang)])))
 
