@@ -16,7 +16,7 @@ from __future__ import annotations
 import dataclasses
 import shutil
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from functools import cached_property, partial
 from itertools import chain
 from pathlib import Path
 
@@ -33,10 +33,9 @@ from t2t_revival.data.config import (
     unfinished_dir,
 )
 from t2t_revival.data.mixture import Corpus, CorpusRows
-from t2t_revival.data.records import fault
+from t2t_revival.data.records import MISSING, fault
 from t2t_revival.data.statistical_alignment import align_corpus
 from t2t_revival.data.vocabulary import TextEncoder
-from t2t_revival.data.vocabulary.text_encoder import fingerprint
 from t2t_revival.data.word_alignment import checked_lines
 from t2t_revival.data.workers import Folders, ShardMaker, ShardRunner, ShardTask
 from t2t_revival.errors import T2TError
@@ -48,7 +47,6 @@ from t2t_revival.utils.unicode_forms import mixed_note, normalized
 
 OnProgress = Callable[[str, int, int], None]
 PLAN = "plan.json"
-MISSING = "missing"
 MANY_PAIRS, MANY_SHARDS, FEW_SHARDS = 1_000_000, 100, 10
 
 
@@ -115,20 +113,6 @@ def shard_tasks(plan: Metadata) -> list[ShardTask]:
     return tasks
 
 
-def shards_to_make(plan: Metadata, folders: Folders) -> dict[ShardTask, str]:
-    """Reads all shards of a plan; returns those that are missing or faulty, each with the reason."""
-    reasons: dict[ShardTask, str] = {}
-    for task in shard_tasks(plan):
-        shard, is_counted = folders.shard(task), plan.splits or folders.counts(task).exists()
-        if not (shard.exists() and is_counted):
-            reasons[task] = MISSING
-            continue
-        counts = plan.splits.get(task.split) or shard_counts(task, folders)
-        if reason := fault(shard, counts.shard_bytes[task.index if plan.splits else 0]):
-            reasons[task] = reason
-    return reasons
-
-
 def shard_counts(task: ShardTask, folders: Folders) -> SplitCounts:
     """Reads the counts of a shard of an unfinished generation."""
     return SplitCounts.from_dict(checked_json.load(folders.counts(task), "remove it and start again"))
@@ -193,14 +177,21 @@ class CorpusGeneration:
             self._progress(note, 0, 0)
 
     def is_complete(self) -> bool:
-        """Returns whether all files of a finished generation are there and valid."""
+        """Returns whether all files of a finished generation are there, and its shards valid."""
         if not (self._plan and self._plan.splits) or self._missing_references():
             return False
-        files = [(self._data_dir / name, known) for name, known, _ in self._plan.vocabularies]
-        if not all(file.exists() and fingerprint(file) == known for file, known in files):
-            return False
         self._progress("verifying", 0, 0)
-        return not shards_to_make(self._plan, self._folders)
+        return not self._tasks
+
+    @cached_property
+    def _tasks(self) -> dict[ShardTask, str]:
+        """The shards to make, each with the reason: those without counts; of finished data, faulty ones."""
+        tasks, splits = shard_tasks(self.plan), self.plan.splits
+        if not splits:
+            return {task: MISSING for task in tasks if not self._folders.counts(task).exists()}
+        sizes = {task: splits[task.split].shard_bytes[task.index] for task in tasks}
+        faults = {task: fault(self._folders.shard(task), size) for task, size in sizes.items()}
+        return {task: reason for task, reason in faults.items() if reason}
 
     def read_source(self) -> None:
         """Counts the source's pairs and makes a plan, which is not yet written.
@@ -289,8 +280,8 @@ class CorpusGeneration:
 
     def make(self, vocabularies: Sequence[Path], shard_runner: ShardRunner) -> None:
         """Makes the files that are missing or faulty."""
-        tasks, total = shards_to_make(self.plan, self._folders), sum(self.plan.pairs.values())
-        for task, reason in tasks.items():
+        tasks, total = list(self._tasks), sum(self.plan.pairs.values())
+        for task, reason in self._tasks.items():
             if reason != MISSING:
                 self._progress(f"making {task.file_name} again: {reason}", 0, 0)
         if any(task.split == TRAIN for task in tasks):
@@ -302,7 +293,7 @@ class CorpusGeneration:
         def on_pairs(done: int) -> None:
             self._progress("pairs", valid + done, total)
 
-        shard_runner(list(tasks), ShardMaker(self.kept_rows(), vocabularies), self._folders, on_pairs)
+        shard_runner(tasks, ShardMaker(self.kept_rows(), vocabularies), self._folders, on_pairs)
         for split in self._missing_references():
             self._write_references(split)
         if not self.plan.splits:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import dataclasses
 import multiprocessing
-import os
 import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -37,12 +36,19 @@ from t2t_revival.data.corpus_generation import (
 )
 from t2t_revival.data.mixture import SUFFIXES, Corpus, CorpusRows, Mixture
 from t2t_revival.data.vocabulary import TextEncoder, copy_name, open_vocabulary
-from t2t_revival.data.vocabulary.extension import extend, no_symbols
+from t2t_revival.data.vocabulary.extension import check_symbols, extend
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary, VocabularyTooLargeError
 from t2t_revival.data.vocabulary.text_encoder import symbol
 from t2t_revival.data.workers import ShardRunner, make_shards
 from t2t_revival.errors import T2TError
-from t2t_revival.utils.files import atomic_write, check_file_name, exclusive_lock, is_file_name, make_folder
+from t2t_revival.utils.files import (
+    atomic_write,
+    check_file_name,
+    exclusive_lock,
+    is_file_name,
+    make_folder,
+    writing,
+)
 from t2t_revival.utils.origins import Origins
 
 SAMPLE_CHARACTERS = 20_000_000  # of both sides together, on which a vocabulary is trained
@@ -123,20 +129,20 @@ class Generation:
         New vocabularies are moved to their own names after the plans are written: a failure before that does
         not bind the data_dir to a source or a vocabulary size.
         """
+        known = self._known_vocabularies(made) if made else []
         missing = [corpus for corpus in self.corpora if not corpus.is_complete()]
         if not missing:
             return
         self.progress("reading", 0, 0)
-        if not os.access(self.data_dir, os.W_OK | os.X_OK):
-            raise T2TError(f"--data_dir={self.data_dir}: not writable; give another --data_dir")
         self.remove_work_dir()  # of a process that was killed
-        self.work_dir.mkdir(exist_ok=True)
+        with writing(f"--data_dir={self.data_dir}", "give another"):
+            self.work_dir.mkdir(exist_ok=True)
         for corpus in missing:
             corpus.read_source()
         if not any(DEV in corpus.plan.pairs for corpus in self.corpora):
             source = self.spec.config.data_source
             raise T2TError(f"--data_source={source}: no corpus has a dev split; one must have it")
-        vocabularies = self._vocabularies(made)
+        vocabularies = self._vocabularies(known)
         for corpus in missing:
             corpus.begin(vocabularies)
         files = [each.path.replace(self.data_dir / each.path.name) for each in vocabularies]
@@ -160,42 +166,39 @@ class Generation:
         if not any(self.work_dir.glob(f"*{PLAN}")):
             shutil.rmtree(self.work_dir, ignore_errors=True)
 
-    def _vocabularies(self, made: Metadata | None) -> list[TextEncoder]:
+    def _known_vocabularies(self, made: Metadata) -> list[TextEncoder]:
+        """Opens the vocabularies of a plan, which a process may not have moved before it was killed."""
+        for file in made.vocabularies:
+            with suppress(FileNotFoundError):
+                (self.work_dir / file.name).rename(self.data_dir / file.name)
+        return made.open_vocabularies(self.data_dir).all
+
+    def _vocabularies(self, known: list[TextEncoder]) -> list[TextEncoder]:
         """Returns the vocabulary of both sides, or those of inputs and targets; new ones are in `work_dir`.
 
         Raises:
-            T2TError: a vocabulary is corrupt or lacks symbols, none can be trained, or it is another one than
-                that of `made`.
+            T2TError: a vocabulary is corrupt or lacks symbols, or none can be trained.
         """
-        known = made.vocabularies if made else []
-        separate = len(known) > 1 if made else self.spec.config.separate_vocabularies
-        sides = (Side.INPUTS, Side.TARGETS) if separate else (Side.BOTH,)
-        if made and all((self.data_dir / file.name).exists() for file in known):
-            opened = made.open_vocabularies(self.data_dir).all
-            return [self._checked(*each) for each in zip(opened, sides, strict=True)]
-        if self.mixture.is_single:
+        if self.mixture.is_single and not known:
             self.corpora[0].apply_rules()
-        sizes = [file.size for file in known] or [0, 0]
-        new = [self._vocabulary(*each) for each in zip(sides, sizes, strict=False)]
-        for old, vocabulary in zip(known, new, strict=False):
-            if old.fingerprint != vocabulary.fingerprint:
-                raise T2TError(
-                    f"{self.data_dir / old.name} was missing, and {self.spec.config.data_source} yields "
-                    "another vocabulary than before; put the old file back or give another --data_dir"
-                )
-        return new
+        separate = self.spec.config.separate_vocabularies
+        sides = (Side.INPUTS, Side.TARGETS) if separate else (Side.BOTH,)
+        found = known or list(map(self._vocabulary, sides))
+        for vocabulary, side in zip(found, sides, strict=True):
+            check_symbols(vocabulary, self._symbols(side))
+        return found
 
-    def _vocabulary(self, side: Side, known_size: int) -> TextEncoder:
+    def _vocabulary(self, side: Side) -> TextEncoder:
         config = self.spec.config
         if config.vocab_file:
             given = config.vocab_file[-1 if side is Side.TARGETS else 0]
-            return self._updated(given, side) if config.update_vocab else self._copied(given, side)
+            return self._updated(given, side) if config.update_vocab else self._copied(given)
         kinds = {corpus.source.kind for corpus in self.corpora}
         kind = kinds.pop() if len(kinds) == 1 else "folder"
         pairs = sum(corpus.plan.pairs[TRAIN] for corpus in self.corpora)
-        size = config.vocab_size or known_size or self.spec.default_vocab_size(kind, pairs)
+        size = config.vocab_size or self.spec.default_vocab_size(kind, pairs)
         existing = self.data_dir / f"{self._name(side)}.{size}.spm"
-        return self._checked(Vocabulary(existing), side) if existing.exists() else self._trained(side, size)
+        return Vocabulary(existing) if existing.exists() else self._trained(side, size)
 
     def _on_training(self) -> None:
         self.progress("vocabulary", 0, sum(corpus.plan.pairs[TRAIN] for corpus in self.corpora))
@@ -209,8 +212,8 @@ class Generation:
         updated = extend(vocabulary, self.text(side), new, size, self._symbols(side))
         return open_vocabulary(new.rename(self.work_dir / f"{name}.{updated.size}{new.suffix}"))
 
-    def _copied(self, given: Path, side: Side) -> TextEncoder:
-        vocabulary = self._checked(open_vocabulary(given), side)
+    def _copied(self, given: Path) -> TextEncoder:
+        vocabulary = open_vocabulary(given)
         with atomic_write(self.work_dir / copy_name(given)) as file:
             file.write(vocabulary.content)
         return open_vocabulary(self.work_dir / copy_name(given))
@@ -227,15 +230,6 @@ class Generation:
                 raise
             size = error.max_size
             return Vocabulary.train(lines, self.work_dir / f"{name}.{size}.spm", size, symbols)
-
-    def _checked(self, vocabulary: TextEncoder, side: Side) -> TextEncoder:
-        """Returns the vocabulary if it has all symbols."""
-        symbols = self._symbols(side)
-        if isinstance(vocabulary, Vocabulary):
-            vocabulary.check_symbols(symbols)
-        elif symbols:
-            raise no_symbols(vocabulary, symbols)
-        return vocabulary
 
     def _symbols(self, side: Side) -> list[str]:
         """Returns texts that are always one piece: tags are of the inputs."""
@@ -377,10 +371,8 @@ def _locked(data_dir: Path, progress: OnProgress) -> Iterator[None]:
     busy = f"{data_dir}: another process is generating data there"
     begins = getattr(multiprocessing.current_process(), "_inheriting", False)  # as multiprocessing asks
     refusal = f"{busy}; wait for it" if begins else None
-    try:
+    with writing(f"--data_dir={data_dir}", "give another"):
         make_folder(data_dir)
-    except OSError as error:
-        raise T2TError(f"--data_dir={data_dir}: cannot be created ({error.strerror})") from error
     with exclusive_lock(data_dir, refusal, lambda: progress(f"{busy}; waiting for it", 0, 0)):
         try:
             yield

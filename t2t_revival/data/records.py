@@ -13,6 +13,7 @@ TensorFlow, so that worker processes start fast, and errors name the byte at whi
 from __future__ import annotations
 
 import struct
+from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
@@ -29,7 +30,7 @@ CRC_MASK_DELTA = 0xA282EAD8  # TFRecord's
 LENGTH, CHECK = struct.Struct("<Q"), struct.Struct("<I")
 HEADER_BYTES = LENGTH.size + CHECK.size
 READ_BUFFER = 1 << 18  # bytes
-FAULT_BLOCK = 1024  # records in memory while a shard is verified
+MISSING = "missing"
 FLOAT = struct.Struct("<f")
 
 
@@ -84,11 +85,17 @@ def checked_paths(data_dir: Path, name: str, split: str, sizes: Sequence[int]) -
     """
     paths = [data_dir / shard_name(name, split, index, len(sizes)) for index in range(len(sizes))]
     for path, size in zip(paths, sizes, strict=True):
-        found = f"{path.stat().st_size} bytes" if path.exists() else "missing"
-        if found != f"{size} bytes":
-            instead = "" if found == "missing" else f" instead of {size}"
-            raise T2TError(f"{path}: {found}{instead}; ", *remedy(path))
+        if found := size_fault(path, size):
+            raise T2TError(f"{path}: {found}; ", *remedy(path))
     return paths
+
+
+def size_fault(path: Path, size: int) -> str:
+    """Returns `MISSING`, or describes another size in bytes than that of a shard; "" if it is right."""
+    if not path.exists():
+        return MISSING
+    actual = path.stat().st_size
+    return "" if actual == size else f"{actual} bytes instead of {size}"
 
 
 def write_shard(path: Path, examples: Sequence[bytes]) -> None:
@@ -108,32 +115,25 @@ def read_shard(path: Path, block: int) -> Iterator[list[bytes]]:
     """
     try:
         with path.open("rb", READ_BUFFER) as file:
-            examples = _examples(file, path)
+            examples = _examples(file)
             while records := list(islice(examples, block)):
                 yield records
-    except FileNotFoundError as error:
-        raise T2TError(f"{path}: no such shard; ", *remedy(path)) from error
     except OSError as error:
         raise T2TError(f"{path}: cannot be read ({error.strerror})") from error
+    except ValueError as error:
+        raise T2TError(f"{path}: {error}; ", *remedy(path)) from error
 
 
-def fault(path: Path, size: int | None = None) -> str | None:
-    """Reads a shard completely and describes its fault, also another size in bytes; `None` if it is valid."""
+def fault(path: Path, size: int) -> str:
+    """Describes the fault of a shard: as `size_fault`, or where it is corrupt; "" if it is valid."""
+    if found := size_fault(path, size):
+        return found
     try:
-        for _ in read_shard(path, FAULT_BLOCK):
-            pass
-    except CorruptShardError as error:
-        return f"truncated or corrupt at byte {error.byte}"
-    actual = path.stat().st_size
-    return f"{actual} bytes instead of {size}" if size not in (None, actual) else None
-
-
-class CorruptShardError(T2TError):
-    """A shard has an unreadable record, which begins at `byte`."""
-
-    def __init__(self, path: Path, byte: int) -> None:
-        self.byte = byte
-        super().__init__(f"{path}: truncated or corrupt at byte {byte}; ", *remedy(path))
+        with path.open("rb", READ_BUFFER) as file:
+            deque(_examples(file), maxlen=0)
+    except ValueError as error:
+        return str(error)
+    return ""
 
 
 def remedy(path: Path) -> tuple[str, CommandLine]:
@@ -147,7 +147,8 @@ def remake(name: str, data_dir: Path) -> CommandLine:
     return CommandLine("t2t-datagen", problem=name, data_dir=data_dir)
 
 
-def _examples(file: BinaryIO, path: Path) -> Iterator[bytes]:
+def _examples(file: BinaryIO) -> Iterator[bytes]:
+    """Yields the examples of a shard; raises ValueError for one that is unreadable."""
     begin = 0
     while header := file.read(HEADER_BYTES):
         example = check = b""
@@ -156,7 +157,7 @@ def _examples(file: BinaryIO, path: Path) -> Iterator[bytes]:
             example = file.read(*LENGTH.unpack(length))
             check = file.read(CHECK.size)
         if check != _check(example):
-            raise CorruptShardError(path, begin)
+            raise ValueError(f"truncated or corrupt at byte {begin}")
         yield example
         begin += HEADER_BYTES + len(example) + CHECK.size
 

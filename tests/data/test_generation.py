@@ -1,6 +1,5 @@
 """Generation of data: shards, metadata and vocabulary from a corpus of lines."""
 
-import os
 import tempfile
 import threading
 import time
@@ -81,10 +80,10 @@ def test_a_vocabulary_that_someone_has_put_there_is_used(corpus, tmp_path):
     assert translation(corpus).generate_data(tmp_path).vocab_fingerprint == theirs.fingerprint
 
 
-def test_a_data_dir_that_cannot_be_written_is_named(corpus, tmp_path, monkeypatch):
-    monkeypatch.setattr(os, "access", lambda path, mode: False)
-    with pytest.raises(T2TError, match=r"--data_dir=.*data: not writable"):
-        translation(corpus).generate_data(tmp_path / "data")
+def test_a_data_dir_that_cannot_be_written_is_named(corpus, tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(T2TError, match=r"--data_dir=.*data: Not a directory; give another$"):
+        translation(corpus).generate_data(tmp_path / "file" / "data")
 
 
 def second_at(stage, corpus, data_dir):

@@ -46,6 +46,8 @@ def extend(
         T2TError: `size` is not above the vocabulary's, the text has no new piece, or a vocabulary of T2T or
             Marian would need symbols.
     """
+    if not isinstance(vocabulary, Vocabulary):
+        check_symbols(vocabulary, symbols)
     count = size - vocabulary.size if size else int(vocabulary.size * GROWTH)
     if count < 1:
         raise T2TError(
@@ -54,8 +56,6 @@ def extend(
         )
     if isinstance(vocabulary, Vocabulary):
         content = _sentencepiece(vocabulary, lines, count, list(map(as_piece, vocabulary.missing(symbols))))
-    elif symbols:
-        raise no_symbols(vocabulary, symbols)
     elif isinstance(vocabulary, SubwordVocabulary):
         content = _subwords(vocabulary, lines, count)
     else:
@@ -75,12 +75,21 @@ def extends(vocabulary: TextEncoder, older: TextEncoder) -> bool:
     return type(vocabulary) is type(older) and vocabulary.pieces[: older.size] == older.pieces
 
 
-def no_symbols(vocabulary: TextEncoder, symbols: Sequence[str]) -> T2TError:
-    """Returns the error of a problem that needs symbols, with a vocabulary of T2T or Marian."""
-    return T2TError(
-        f"{vocabulary.path}: T2T's and Marian's vocabularies have no pieces such as {symbols[0]!r}, which "
-        "this problem needs; give a vocab.*.spm, or none"
-    )
+def check_symbols(vocabulary: TextEncoder, symbols: Sequence[str]) -> None:
+    """Checks that texts are always one piece of a vocabulary.
+
+    Raises:
+        T2TError: one is not, as none is in a vocabulary of T2T or Marian.
+    """
+    remedy = "T2T's and Marian's have no such pieces; give a vocab.*.spm, or none"
+    if isinstance(vocabulary, Vocabulary):
+        symbols = vocabulary.missing(symbols)
+        remedy = (
+            "add it with --vocab_file and --update_vocab, or, if nothing was made with the file, remove it, "
+            "and t2t-datagen makes another"
+        )
+    if symbols:
+        raise T2TError(f"{vocabulary.path}: the vocabulary lacks the piece {symbols[0]!r}; {remedy}")
 
 
 def _sentencepiece(vocabulary: Vocabulary, lines: Iterable[str], count: int, symbols: list[str]) -> bytes:

@@ -95,15 +95,6 @@ class Vocabulary(TextEncoder):
         # 0.0 is the score of bytes, symbols and the like, -0.0 that of the first merge.
         return math.copysign(1, self._processor.get_score(number)) > 0
 
-    def check_symbols(self, symbols: Iterable[str]) -> None:
-        """Raises T2TError unless each of the given texts is a single piece."""
-        if missing := self.missing(symbols):
-            raise T2TError(
-                f"{self.path}: the vocabulary lacks the piece {missing[0]!r}; add it with "
-                "--vocab_file and --update_vocab, or, if nothing was made with the file, remove it, and "
-                "t2t-datagen makes another"
-            )
-
     def missing(self, symbols: Iterable[str]) -> list[str]:
         """Returns those of the given texts that are not a single piece."""
         known = set(self.pieces)

@@ -186,7 +186,10 @@ def read_vocabulary(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except FileNotFoundError as error:
-        raise T2TError(f"{path}: no such vocabulary") from error
+        raise T2TError(
+            f"{path}: no such vocabulary; if data has lost it, put a copy back, or make the data again by "
+            "t2t-datagen with --overwrite"
+        ) from error
 
 
 def until_eos(ids: Iterable[int]) -> list[int]:
