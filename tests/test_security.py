@@ -49,7 +49,7 @@ def test_a_name_in_run_json_that_leads_outside_is_refused(tmp_path: Path, field:
 
 
 @pytest.mark.parametrize("name", [name for name in OUTSIDE if name])
-def test_a_name_or_number_in_metadata_that_leads_outside_is_refused(tmp_path: Path, name: str) -> None:
+def test_a_name_in_metadata_that_leads_outside_is_refused(tmp_path: Path, name: str) -> None:
     whole = Metadata("p", "s", "en", "de", {"train": 1}, "v.spm", "0", 3, {"train": SplitCounts()})
     path = tmp_path / "p.meta.json"
     for change in (
@@ -62,11 +62,6 @@ def test_a_name_or_number_in_metadata_that_leads_outside_is_refused(tmp_path: Pa
         dataclasses.replace(whole, **change).save(path)
         with pytest.raises(T2TError, match=r"p\.meta\.json: corrupt \(.* is not a valid file name\)"):
             Metadata.load(path)
-    for number in (name, None, 3.5):
-        for change in ({"vocab_size": number}, {"pairs": {"train": number}}):
-            dataclasses.replace(whole, **change).save(path)  # type: ignore[arg-type]
-            with pytest.raises(T2TError, match=r"p\.meta\.json: corrupt \(.* is not an integer\)"):
-                Metadata.load(path)
     whole.save(path)
     assert Metadata.load(path) == whole
 

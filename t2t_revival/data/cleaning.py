@@ -7,22 +7,17 @@ process, drops by this file.
 
 from __future__ import annotations
 
-import math
 import re
-import tempfile
 import unicodedata
 from collections.abc import Callable, Iterator
 from hashlib import blake2b
 from itertools import islice
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from t2t_revival.data.base_source import TRAIN, Row, Source
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.files import atomic_write, writing
-
-if TYPE_CHECKING:
-    import numpy as np
 
 MAX_LENGTH = 1000  # of a side; see `_length`
 MAX_RATIO = 3  # of the longer side's length to the shorter one's
@@ -48,7 +43,6 @@ SAMPLE_LENGTH = 300  # characters of a side in the sample
 BLOCK = 1000  # pairs between two reports of progress
 # Two different ones among 50 million pairs have equal hashes with a probability of 1 in 15,000.
 HASH_BYTES = 8
-PART = 2**20  # hashes in memory
 FREE_SPACE = "free disk space and start again"
 
 
@@ -133,7 +127,7 @@ def rule_numbers(file: Path, start: int, stop: int) -> bytes:
 def apply_rules(source: Source, pairs: int, file: Path, on_pairs: Callable[[int, int], None]) -> None:
     """Writes the number of the rule that drops each pair of train, or `KEPT`.
 
-    Of all pairs, these bytes alone are in memory; hashes are in a temporary file beside `file`.
+    Duplicates are found by hashes in memory, which take 40 bytes for each pair.
 
     Args:
         source: has the pairs.
@@ -144,25 +138,26 @@ def apply_rules(source: Source, pairs: int, file: Path, on_pairs: Callable[[int,
     Raises:
         T2TError: the source cannot be read, `file` cannot be written, or all pairs are dropped.
     """
-    numbers = bytearray()
+    import numpy as np
+
+    numbers, hashes = bytearray(), bytearray()
     rows = source.rows(TRAIN, 0, pairs)
-    with tempfile.TemporaryFile(buffering=0, dir=file.parent) as hashes:
-        while block := [row[:2] for row in islice(rows, BLOCK)]:
-            numbers += bytes(_first_rule(*pair) for pair in block)
-            lines = ("\n".join(pair).encode() for pair in block)
-            content = b"".join(blake2b(line, digest_size=HASH_BYTES).digest() for line in lines)
-            with writing(f"hashes of pairs to {file.parent}", FREE_SPACE):
-                while content:  # a disk may have space for a part
-                    content = content[hashes.write(content) :]
-            on_pairs(len(numbers), pairs)
-        _keep_first_of_equals(numbers, hashes)
+    while block := [row[:2] for row in islice(rows, BLOCK)]:
+        numbers += bytes(_first_rule(*pair) for pair in block)
+        lines = ("\n".join(pair).encode() for pair in block)
+        hashes += b"".join(blake2b(line, digest_size=HASH_BYTES).digest() for line in lines)
+        on_pairs(len(numbers), pairs)
+    rules = np.frombuffer(numbers, np.uint8)
+    compared = np.flatnonzero(rules == DUPLICATE)
+    _, firsts = np.unique(np.frombuffer(hashes, np.uint64)[compared], return_index=True)
+    rules[compared[firsts]] = KEPT
     if KEPT not in numbers:
         dropped = ", ".join(f"{name} {count:,}" for name, count in count_dropped(numbers).items())
         raise T2TError(
             f"{source.name}: --clean drops all pairs of train ({dropped}); give other pairs, or no --clean"
         )
-    with writing(file, FREE_SPACE), atomic_write(file) as rules:
-        rules.write(numbers)
+    with writing(file, FREE_SPACE), atomic_write(file) as content:
+        content.write(numbers)
 
 
 def _first_rule(source: str, target: str) -> int:
@@ -174,35 +169,6 @@ def _first_rule(source: str, target: str) -> int:
 def passes_rules(row: Row) -> bool:
     """Returns whether a row passes all rules but the comparison of duplicates."""
     return _first_rule(row.source, row.target) == DUPLICATE
-
-
-def _keep_first_of_equals(numbers: bytearray, hashes: IO[bytes]) -> None:
-    """Replaces DUPLICATE by KEPT for the first of pairs with equal hashes.
-
-    Hashes are compared in parts of about `PART` different ones, for each of which the file is read once.
-    """
-    import numpy as np
-
-    view = np.frombuffer(numbers, np.uint8)
-    parts = math.ceil(len(view) / PART)
-    for part in range(parts):
-        hashes.seek(0)
-        firsts, values = [], []
-        for start in range(0, len(view), PART):
-            block = np.frombuffer(hashes.read(PART * HASH_BYTES), np.uint64)
-            members = (block % parts == part) & (view[start : start + PART] == DUPLICATE)
-            first = _first_of_equals(block, np.flatnonzero(members))
-            firsts.append(first + start)
-            values.append(block[first])
-        all_firsts, all_values = np.concatenate(firsts), np.concatenate(values)
-        view[all_firsts[_first_of_equals(all_values, np.arange(len(all_values)))]] = KEPT
-
-
-def _first_of_equals(hashes: np.ndarray, indices: np.ndarray) -> np.ndarray:
-    """Returns those of ascending `indices` at which a value stands first."""
-    import numpy as np
-
-    return indices[np.unique(hashes[indices], return_index=True)[1]]
 
 
 def write_sample(rows: Callable[[str, int, int], Iterator[Row]], rules: Path, file: Path) -> None:

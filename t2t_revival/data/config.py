@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -188,21 +188,14 @@ class Metadata:
         values = checked_json.load(path, HINT)
         known = [field.name for field in dataclasses.fields(cls)]
         checked_json.check_fields(path, values, known, LATER, REMEDY)
-        try:
-            splits = {split: SplitCounts.from_dict(counts) for split, counts in values["splits"].items()}
-            recorded = {name: Origins.from_dict(values[name]) for name in ("origins", "given_vocabularies")}
-            metadata = cls(**{**values, **recorded, "splits": splits})
-            files = [made.name for made in metadata.vocabularies]
-            names = (metadata.name, *metadata.pairs, *metadata.splits, *files)
-            if invalid := [name for name in names if not is_file_name(name)]:
-                raise ValueError(f"{invalid[0]!r} is not a valid file name")
-            sizes = (metadata.vocab_size, metadata.target_vocab_size)
-            numbers = (*sizes, *metadata.pairs.values())  # which become parts of file names
-            if others := [number for number in numbers if type(number) is not int]:
-                raise ValueError(f"{others[0]!r} is not an integer")
-            return metadata
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise T2TError(f"{path}: corrupt ({error}); {HINT}") from error
+        splits = {split: SplitCounts.from_dict(counts) for split, counts in values["splits"].items()}
+        recorded = {name: Origins.from_dict(values[name]) for name in ("origins", "given_vocabularies")}
+        metadata = cls(**{**values, **recorded, "splits": splits})
+        files = [made.name for made in metadata.vocabularies]
+        names = (metadata.name, *metadata.pairs, *metadata.splits, *files)
+        if invalid := [name for name in names if not is_file_name(name)]:
+            raise T2TError(f"{path}: corrupt ({invalid[0]!r} is not a valid file name); {HINT}")
+        return metadata
 
 
 def metadata_path(data_dir: Path, name: str) -> Path:
@@ -283,20 +276,29 @@ class DataConfig:
     tmp_dir: Path | None = None
 
     def __post_init__(self) -> None:
-        paths, size = _paths(self.vocab_file), self.vocab_size
+        object.__setattr__(self, "vocab_file", _paths(self.vocab_file))
+        for fault in self._faults():
+            raise T2TError(fault)
+        if self.vocab_file:
+            object.__setattr__(self, "separate_vocabularies", len(self.vocab_file) == 2)
+        if self.tmp_dir is not None:
+            object.__setattr__(self, "tmp_dir", path_of(self.tmp_dir, "tmp_dir"))
+
+    def _faults(self) -> Iterator[str]:
+        size, paths, separate = self.vocab_size, self.vocab_file, self.separate_vocabularies
+        shown = f"--vocab_file={','.join(map(str, paths))}"
         if size and paths and not self.update_vocab:
-            raise T2TError(f"--vocab_size={size} and --vocab_file={_listed(paths)}: give one of them")
+            yield f"--vocab_size={size} and {shown}: give one of them"
         if size and not LEAST_SIZE <= size <= MOST:
-            raise T2TError(
+            yield (
                 f"--vocab_size={size}: not a number of pieces from {LEAST_SIZE} (256 are bytes) to {MOST:,}, "
                 "such as 8000; 0 chooses by problem and corpus"
             )
-        if paths:
-            _check_files(paths, self.separate_vocabularies)
-            object.__setattr__(self, "separate_vocabularies", len(paths) == 2)
-        object.__setattr__(self, "vocab_file", paths)
-        if self.tmp_dir is not None:
-            object.__setattr__(self, "tmp_dir", path_of(self.tmp_dir, "tmp_dir"))
+        if len(paths) > 2 or (paths and separate not in (None, len(paths) == 2)):
+            many = "two files, as INPUTS,TARGETS" if separate or len(paths) > 2 else "one file"
+            yield f"{shown}: give {many}"
+        if len(set(map(copy_name, paths))) < len(paths):
+            yield f"{shown}: two vocabularies need two names: rename a file, or give one for both"
 
     def flags(self) -> dict[str, Any]:
         """The flags of t2t-datagen that make such data; a vocabulary says itself whether it is one of two."""
@@ -384,16 +386,3 @@ def _paths(given: str | Path | Iterable[str | Path] | None) -> tuple[Path, ...]:
     """Returns the paths of no vocabulary, of one, or of the inputs' and the targets'."""
     names = given.split(",") if isinstance(given, str) else [given] if isinstance(given, Path) else given
     return tuple(Path(name).expanduser() for name in names or () if name)
-
-
-def _listed(paths: Iterable[Path]) -> str:
-    return ",".join(map(str, paths))
-
-
-def _check_files(paths: tuple[Path, ...], separate: bool | None) -> None:
-    shown = f"--vocab_file={_listed(paths)}"
-    if len(paths) > 2 or separate not in (None, len(paths) == 2):
-        many = "two files, as INPUTS,TARGETS" if separate or len(paths) > 2 else "one file"
-        raise T2TError(f"{shown}: give {many}")
-    if len(set(map(copy_name, paths))) < len(paths):
-        raise T2TError(f"{shown}: two vocabularies need two names: rename a file, or give one for both")

@@ -301,10 +301,7 @@ def _answers(host: str, seconds: float) -> bool:
 
     try:
         requests.head(host, timeout=seconds)
-    except requests.exceptions.SSLError:
-        return True
-    except (requests.ConnectionError, requests.Timeout):
-        return False
-    except requests.RequestException:  # another scheme
-        return True
+    except requests.RequestException as error:  # of another scheme, for one
+        is_silent = isinstance(error, requests.ConnectionError | requests.Timeout)
+        return not is_silent or isinstance(error, requests.exceptions.SSLError)
     return True

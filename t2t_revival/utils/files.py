@@ -12,7 +12,7 @@ import stat
 import tempfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -145,17 +145,14 @@ def buffered_write(path: Path) -> Iterator[io.BytesIO]:
         T2TError: the file cannot be written.
     """
     check_no_folder(path)
-    content, in_block = io.BytesIO(), False
-    try:
-        with atomic_write(path) as file:
-            in_block = True
-            yield content
-            in_block = False
+    content = io.BytesIO()
+    with ExitStack() as stack:
+        with writing(path):
+            file = stack.enter_context(atomic_write(path))
+        yield content
+        with writing(path):
             file.write(content.getvalue())
-    except OSError as error:
-        if in_block:
-            raise
-        raise T2TError(f"cannot write {path}: {error.strerror or error}") from error
+            stack.close()
 
 
 def descriptor_of(path: Path) -> int | None:

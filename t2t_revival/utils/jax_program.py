@@ -35,11 +35,6 @@ class JaxProgram:
         self._programs: dict[tuple[Any, ...], Callable[..., Any]] = {}
         self._one_call = threading.Lock()  # a program has all cores, and is compiled by one thread
 
-    @property
-    def num_compiled(self) -> int:
-        """Number of programs that have been compiled."""
-        return sum(program._cache_size() for program in self._programs.values())  # type: ignore[attr-defined]
-
     def __call__(self, *arguments: Any) -> Any:
         """Returns the function's results as NumPy arrays.
 

@@ -47,9 +47,8 @@ class Origins:
 
     @classmethod
     def from_dict(cls, fields: Mapping[str, Any]) -> Origins:
-        """Converts from the JSON form of `dataclasses.asdict`; raises TypeError if it is another one."""
-        files = {path: FileState(*map(int, state)) for path, state in fields["files"].items()}
-        return cls(files, str(fields["version"]))
+        """Converts from the JSON form of `dataclasses.asdict`."""
+        return cls({path: FileState(*state) for path, state in fields["files"].items()}, fields["version"])
 
     @property
     def are_gone(self) -> bool:

@@ -1,6 +1,5 @@
 """The rules of --clean: what each drops and keeps, duplicates, the sample, and faults."""
 
-import resource
 import tempfile
 from pathlib import Path
 
@@ -88,13 +87,9 @@ def test_the_first_of_equal_pairs_is_kept(clean):
 
 @pytest.mark.slow
 @settings(max_examples=10, deadline=None)
-@given(
-    st.lists(st.tuples(*[st.sampled_from(["", "a", "b", "c", "a b", "1 2", "Ã¼ber"])] * 2)), st.integers(1, 5)
-)
-def test_parts_find_what_a_set_finds_and_a_second_time_finds_nothing(subwords_file, pairs, part):
-    """Duplicates are compared in parts, which are small here."""
+@given(st.lists(st.tuples(*[st.sampled_from(["", "a", "b", "c", "a b", "1 2", "Ã¼ber"])] * 2)))
+def test_it_finds_what_a_set_finds_and_a_second_time_nothing(subwords_file, pairs):
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cleaning, "PART", part)
         patch.setattr(cleaning, "BLOCK", 3)
 
         def cleaned(name, rows):
@@ -121,18 +116,6 @@ def test_the_sample_has_the_first_pairs_of_each_rule(clean):
 def test_all_pairs_dropped_is_an_error_that_names_the_rules_and_leaves_nothing(clean, tmp_path):
     with pytest.raises(T2TError, match=r"--clean drops all pairs of train \(empty side 1, equal sides 2\)"):
         clean([("a", "a"), ("", "b"), ("c", "c")])
-    assert not (tmp_path / "data").exists()
-
-
-def test_a_full_disk_is_an_error_and_leaves_nothing(clean, tmp_path):
-    pairs = [(f"a{number}", f"b{number}") for number in range(3000)]
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (23_999, before[1]))  # one byte less than the hashes have
-    try:
-        with pytest.raises(T2TError, match=r"cannot write hashes of pairs to .*: File too large"):
-            clean(pairs)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert not (tmp_path / "data").exists()
 
 
