@@ -83,13 +83,11 @@ def remove_data(data_dir: Path, problem: str, kept: Iterable[Path]) -> None:
     Vocabularies stay that are among `kept`, or that the data of another problem there has too.
     """
     work = unfinished_dir(data_dir, problem)
-    paths = [*sorted(data_dir.glob("*.meta.json"), reverse=True), *work.glob(f"*{PLAN}")]
-    plans = {path: Metadata.load(path) for path in paths}
-    own = {path: plan for path, plan in plans.items() if f"{plan.name}.".startswith(f"{problem}.")}
-    others = (plan for path, plan in plans.items() if path not in own)
-    shared = {made.name for plan in others for made in plan.vocabularies}
+    plans = [Metadata.load(path) for path in (*data_dir.glob("*.meta.json"), *work.glob(f"*{PLAN}"))]
+    own = [plan for plan in plans if f"{plan.name}.".startswith(f"{problem}.")]
+    shared = {made.name for plan in plans if plan not in own for made in plan.vocabularies}
     shared |= {path.name for path in kept if path.resolve().parent == data_dir.resolve()}
-    for plan in own.values():
+    for plan in own:
         for split in plan.pairs:
             for shard in data_dir.glob(f"{plan.name}-{split}-?????-of-?????"):
                 shard.unlink()
@@ -97,8 +95,7 @@ def remove_data(data_dir: Path, problem: str, kept: Iterable[Path]) -> None:
         for name in {made.name for made in plan.vocabularies} - shared:
             (data_dir / name).unlink(missing_ok=True)
         cleaned_path(data_dir, plan.name).unlink(missing_ok=True)
-    for path in own:
-        path.unlink()
+        metadata_path(data_dir, plan.name).unlink(missing_ok=True)
     shutil.rmtree(work, ignore_errors=True)
 
 
@@ -111,11 +108,6 @@ def shard_tasks(plan: Metadata) -> list[ShardTask]:
             start, stop = index * pairs // shards, (index + 1) * pairs // shards
             tasks.append(ShardTask(plan.name, split, index, shards, start, stop))
     return tasks
-
-
-def shard_counts(task: ShardTask, folders: Folders) -> SplitCounts:
-    """Reads the counts of a shard of an unfinished generation."""
-    return SplitCounts.from_dict(checked_json.load(folders.counts(task), "remove it and start again"))
 
 
 class CorpusGeneration:
@@ -324,7 +316,8 @@ class CorpusGeneration:
         plan = self.plan
         splits = dict.fromkeys(plan.pairs, SplitCounts())
         for task in shard_tasks(plan):
-            splits[task.split] += shard_counts(task, self._folders)
+            counts = checked_json.load(self._folders.counts(task), "remove it and start again")
+            splits[task.split] += SplitCounts.from_dict(counts)
         if plan.clean:
             sample = cleaned_path(self._data_dir, self._name)
             cleaning.write_sample(self.rows().rows, self._rules_file, sample)

@@ -87,8 +87,8 @@ class Generation:
         """The folder for what is not finished."""
         return unfinished_dir(self.data_dir, self.spec.name)
 
-    def begins_again(self, plans: Mapping[str, Metadata]) -> bool:
-        """Removes data that `overwrite` replaces, and checks it otherwise; returns whether it was removed.
+    def kept_vocabularies(self, plans: Mapping[str, Metadata]) -> list[TextEncoder]:
+        """Checks data that is there and returns its vocabularies; removes what `overwrite` replaces.
 
         That is what is finished, or cannot go on. An unfinished generation can go on that was begun as it is
         asked for, of files that have not changed: the same command resumes also with `overwrite`.
@@ -100,8 +100,7 @@ class Generation:
         overwrite, is_finished = self.spec.overwrite, "" in plans and bool(plans[""].splits)
         try:
             if not (overwrite and is_finished):
-                self.check(plans)
-                return False
+                return self._checked_vocabularies(plans)
         except T2TError:
             if not overwrite:
                 raise
@@ -109,27 +108,32 @@ class Generation:
             corpus.source.counts()
             corpus.start_again()
         remove_data(self.data_dir, self.spec.name, self.spec.config.vocab_file)
-        return True
+        return []
 
-    def check(self, plans: Mapping[str, Metadata]) -> None:
-        """Checks that data was made as requested, of what has not changed.
+    def _checked_vocabularies(self, plans: Mapping[str, Metadata]) -> list[TextEncoder]:
+        """Checks that data was made as requested, of what has not changed; opens its vocabularies.
 
-        All plans have the same vocabularies. An interrupted generation may have left some corpora alone.
+        All plans have the same ones, which a process may not have moved before it was killed. An interrupted
+        generation may have left some corpora alone.
         """
+        made = next(iter(plans.values()))
         if not self.mixture.is_single:
             if "" in plans and not plans[""].corpora:
                 raise not_mixed(plans[""], self.data_dir)
-            self.spec.config.check(self.data_dir, next(iter(plans.values())), None)
+            self.spec.config.check(self.data_dir, made, None)
         for corpus in self.corpora:
             corpus.check()
+        for file in made.vocabularies:
+            with suppress(FileNotFoundError):
+                (self.work_dir / file.name).rename(self.data_dir / file.name)
+        return made.open_vocabularies(self.data_dir).all
 
-    def make_missing(self, made: Metadata | None, shard_runner: ShardRunner) -> None:
-        """Makes what is missing; `made` is the plan of a corpus that was begun, with its vocabularies.
+    def make_missing(self, known: list[TextEncoder], shard_runner: ShardRunner) -> None:
+        """Makes what is missing; `known` are the vocabularies of a corpus that was begun, if there is one.
 
         New vocabularies are moved to their own names after the plans are written: a failure before that does
         not bind the data_dir to a source or a vocabulary size.
         """
-        known = self._known_vocabularies(made) if made else []
         missing = [corpus for corpus in self.corpora if not corpus.is_complete()]
         if not missing:
             return
@@ -165,13 +169,6 @@ class Generation:
         """Removes the folder for what is not finished, unless a corpus has its plan there."""
         if not any(self.work_dir.glob(f"*{PLAN}")):
             shutil.rmtree(self.work_dir, ignore_errors=True)
-
-    def _known_vocabularies(self, made: Metadata) -> list[TextEncoder]:
-        """Opens the vocabularies of a plan, which a process may not have moved before it was killed."""
-        for file in made.vocabularies:
-            with suppress(FileNotFoundError):
-                (self.work_dir / file.name).rename(self.data_dir / file.name)
-        return made.open_vocabularies(self.data_dir).all
 
     def _vocabularies(self, known: list[TextEncoder]) -> list[TextEncoder]:
         """Returns the vocabulary of both sides, or those of inputs and targets; new ones are in `work_dir`.
@@ -343,9 +340,8 @@ def generate(
         ]
         generation = Generation(spec, mixture, corpora, data_dir, progress)
         try:
-            if plans and generation.begins_again(plans):
-                plans = {}
-            generation.make_missing(next(iter(plans.values()), None), shard_runner)
+            known = generation.kept_vocabularies(plans) if plans else []
+            generation.make_missing(known, shard_runner)
             for corpus in corpora:
                 corpus.plan_file.unlink(missing_ok=True)
         finally:
@@ -354,7 +350,7 @@ def generate(
             with suppress(OSError):  # missing or not empty
                 tmp_dir.rmdir()
             generation.remove_work_dir()
-        return generation.metadata(plans.get(""))
+        return generation.metadata(plans.get("") if known else None)
 
 
 @contextmanager

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 import os
 import re
@@ -205,24 +204,13 @@ def _corpora(where: str, entry: Any, folder: Path) -> Iterator[Corpus]:
         if not (source_lang and target_lang):
             raise T2TError(f"{where}: languages is {entry['languages']!r}, not SOURCE-TARGET such as en-de")
         languages = source_lang, target_lang
-    name = entry.get("name") or _name_of(source)
-    both = entry.get("both_directions", False)
-    forward = Corpus(
-        name,
-        source,
-        weight=float(entry["weight"]) if "weight" in entry else None,
-        limit=entry.get("limit", 0),
-        languages=languages,
-    )
-    if forward.limit < 0:
-        raise T2TError(f"{where}: limit is {forward.limit}, not a number of pairs")
-    tags = _tags(where, entry.get("tag", ""), both)
-    if not both:
-        yield dataclasses.replace(forward, tag=tags[0])
-        return
-    half = None if forward.weight is None else forward.weight / 2
-    for suffix, tag, swapped in zip(("", REVERSE), tags, (False, True), strict=True):
-        yield dataclasses.replace(forward, name=name + suffix, weight=half, tag=tag, swapped=swapped)
+    name, limit = entry.get("name") or _name_of(source), entry.get("limit", 0)
+    if limit < 0:
+        raise T2TError(f"{where}: limit is {limit}, not a number of pairs")
+    tags = _tags(where, entry.get("tag", ""), entry.get("both_directions", False))
+    weight = float(entry["weight"]) / len(tags) if "weight" in entry else None
+    for tag, suffix, swapped in zip(tags, ("", REVERSE), (False, True), strict=False):
+        yield Corpus(name + suffix, source, weight, tag, limit, languages, swapped)
 
 
 def _tags(where: str, value: Any, both: bool) -> list[str]:

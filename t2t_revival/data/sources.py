@@ -203,19 +203,16 @@ class FolderSource(Source):
             files = [self._file(split, language) for language in (self.source_lang, self.target_lang)]
             if split in self.optional and not any(file.exists() for file in files):
                 continue
-            sides[split] = self._aligned(*files)
+            source_side, target_side = map(self._index, files)
+            if source_side.lines != target_side.lines:
+                raise T2TError(
+                    f"the sides are not aligned: {files[0]} has {source_side.lines} lines, "
+                    f"{files[1]} has {target_side.lines}"
+                )
+            if not source_side.lines:
+                raise T2TError(f"{files[0]}: the file is empty")
+            sides[split] = source_side, target_side
         return sides
-
-    def _aligned(self, source_file: Path, target_file: Path) -> tuple[IndexedFile, IndexedFile]:
-        source_side, target_side = self._index(source_file), self._index(target_file)
-        if source_side.lines != target_side.lines:
-            raise T2TError(
-                f"the sides are not aligned: {source_file} has {source_side.lines} lines, "
-                f"{target_file} has {target_side.lines}"
-            )
-        if not source_side.lines:
-            raise T2TError(f"{source_file}: the file is empty")
-        return source_side, target_side
 
     def _file(self, split: str, language: str) -> Path:
         """Returns the file of a side, whose name may have pt_BR or pt-BR."""

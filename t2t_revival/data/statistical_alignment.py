@@ -79,13 +79,5 @@ def _bare(word: str) -> str:
     White space in it, at which eflomal would cut it, is a sign.
     """
     word = SPACE.sub("_", word)
-    start, end = 0, len(word)
-    while start < end and _is_mark(word[start]):
-        start += 1
-    while end > start and _is_mark(word[end - 1]):
-        end -= 1
-    return (word[start:end] or word).lower()
-
-
-def _is_mark(character: str) -> bool:
-    return unicodedata.category(character).startswith("P")
+    marks = "".join(each for each in set(word) if unicodedata.category(each).startswith("P"))
+    return (word.strip(marks) or word).lower()

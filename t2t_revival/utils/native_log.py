@@ -12,7 +12,6 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import BinaryIO
 
 LEVEL = "TF_CPP_MIN_LOG_LEVEL"  # 0: all, 1: no INFO, 2: no WARNING, 3: no ERROR
 DEFAULT_LEVEL = "2"
@@ -40,21 +39,16 @@ def quiet() -> Iterator[None]:
         return
     with tempfile.TemporaryFile() as written:
         os.dup2(written.fileno(), 2)
+        has_failed = True
         try:
             yield
-        except BaseException:
-            _end(stderr, written, everything=True)
-            raise
-        _end(stderr, written)
-
-
-def _end(stderr: int, written: BinaryIO, everything: bool = False) -> None:
-    """Restores stderr's descriptor, and writes the lines that are kept."""
-    with suppress(OSError):
-        sys.stderr.flush()
-    os.dup2(stderr, 2)
-    os.close(stderr)
-    written.seek(0)
-    lines = [line for line in written if everything or not CHATTER.match(line)]
-    with suppress(OSError), open(2, "wb", buffering=0, closefd=False) as file:  # such as a full disk
-        file.write(b"".join(lines))
+            has_failed = False
+        finally:
+            with suppress(OSError):
+                sys.stderr.flush()
+            os.dup2(stderr, 2)
+            os.close(stderr)
+            written.seek(0)
+            lines = [line for line in written if has_failed or not CHATTER.match(line)]
+            with suppress(OSError), open(2, "wb", buffering=0, closefd=False) as file:  # such as a full disk
+                file.write(b"".join(lines))

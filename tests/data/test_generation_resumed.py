@@ -273,6 +273,8 @@ def test_a_vocabulary_exchanged_or_lost_on_the_way_is_refused(corpus, tmp_path, 
     path.unlink()
     with pytest.raises(T2TError, match=f"{path}: no such vocabulary; if data has lost it, put a copy back"):
         translation(corpus).generate_data(tmp_path)
+    translation(corpus).generate_data(tmp_path, overwrite=True)
+    assert path.exists()
 
 
 def test_shards_of_unknown_origin_are_not_touched(corpus, tmp_path):

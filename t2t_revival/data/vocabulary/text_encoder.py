@@ -122,7 +122,13 @@ class TextEncoder(abc.ABC):
 
     def __init__(self, path: str | Path, content: bytes | None = None) -> None:
         self.path, self._given_content = Path(path), content
-        self.content = read_vocabulary(self.path) if content is None else content
+        try:
+            self.content = self.path.read_bytes() if content is None else content
+        except FileNotFoundError as error:
+            raise T2TError(
+                f"{path}: no such vocabulary; if data has lost it, put a copy back, or make the data again "
+                "by t2t-datagen with --overwrite"
+            ) from error
 
     def __reduce__(self) -> tuple[type[TextEncoder], tuple[Any, ...]]:
         return type(self), (self.path, self._given_content)
@@ -179,17 +185,6 @@ class TextEncoder(abc.ABC):
     @abc.abstractmethod
     def parts(self, piece: str) -> list[int]:
         """Returns the ids that a piece of another vocabulary of this kind is cut into."""
-
-
-def read_vocabulary(path: Path) -> bytes:
-    """Returns the content of a vocabulary file; raises T2TError if it is missing."""
-    try:
-        return path.read_bytes()
-    except FileNotFoundError as error:
-        raise T2TError(
-            f"{path}: no such vocabulary; if data has lost it, put a copy back, or make the data again by "
-            "t2t-datagen with --overwrite"
-        ) from error
 
 
 def until_eos(ids: Iterable[int]) -> list[int]:
