@@ -1,7 +1,6 @@
 """Shards are files that TensorFlow reads and writes; what is wrong in one is named with its byte."""
 
 import struct
-from contextlib import suppress
 
 import numpy as np
 import pytest
@@ -12,9 +11,8 @@ from hypothesis import strategies as st
 from t2t_revival import T2TError
 from t2t_revival.data.batching import evaluation_batches
 from t2t_revival.data.examples import read_pairs
-from t2t_revival.training.engines.tensorflow_engine import batch_dataset
 from tests.support.copy_shards import split_of
-from tests.support.data_kinds import HPARAMS, KINDS, first_batches, open_batches, open_problem, pairs_of
+from tests.support.data_kinds import HPARAMS, KINDS, open_problem, pairs_of
 from tests.support.shard_files import example, write_records, write_shards
 
 IDS = st.lists(st.integers(2, 2**31 - 1), max_size=5).map(lambda ids: [*ids, 1])
@@ -98,38 +96,6 @@ def test_a_cut_or_a_flipped_bit_anywhere_is_named_with_shard_and_byte(tmp_path):
             shard.write_bytes(harmed)
             with pytest.raises(T2TError, match=rf"bad: truncated or corrupt at byte {byte}; to make"):
                 read(*whole, shard)
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.binary(max_size=40), st.integers(1, 40))
-def test_records_of_any_other_bytes_are_refused_or_read(tmp_path_factory, content, cut):
-    """Bytes of anything, and an example that is cut short."""
-    shard = tmp_path_factory.mktemp("shards") / "any"
-    whole = example([3, 300, 1], [1], **OTHERS)
-    for record in (content, whole[:-cut] + content, whole[:-cut]):
-        write_records(shard, [record])
-        with suppress(T2TError):
-            assert len(read(shard)) <= 1
-    with pytest.raises(T2TError, match="any: not a shard of examples"):
-        read(shard)
-
-
-@pytest.mark.parametrize(
-    ("record", "said"),
-    [
-        (b"no example", "not a shard of examples"),
-        (example([5, 1], []), "has no targets"),
-        (example([], [1], inputs=OTHERS["text"]), "not a shard of examples"),
-    ],
-)
-def test_records_of_another_kind_are_named(tmp_path, record, said):
-    shard = write_records(tmp_path / "other", [example(*PAIRS[0]), record])
-    batches = open_batches([shard])
-    with pytest.raises(T2TError, match=f"{shard}.*{said}") as raised:
-        first_batches(batches, 1)
-    assert "\n" not in str(raised.value)
-    with pytest.raises(tf.errors.OpError):
-        next(iter(batch_dataset(open_batches([shard]))))
 
 
 def test_a_shard_that_is_not_there_or_not_a_file_is_named(tmp_path):
