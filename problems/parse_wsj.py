@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 from t2t_revival import registration
 from t2t_revival.data.config import DataConfig
-from t2t_revival.errors import T2TError
 from t2t_revival.parsing.symbols import symbols
 from t2t_revival.problems.problem import Finished, Problem
 from t2t_revival.utils.extras import require
@@ -110,16 +109,19 @@ class MixedTreesConfig(DataConfig):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.gold_share and not self.auto_trees:
-            raise T2TError("--gold_share needs --auto_trees and --data_source")
-        if self.auto_trees:
-            if not self.data_source:
-                raise T2TError("--auto_trees needs --data_source, the treebank")
+        if self.auto_trees and self.data_source:
             from t2t_revival.parsing.treebank import mixture_name  # which imports NLTK
 
             mixed = mixture_name(self.data_source, self.auto_trees, self.gold_share)
             for setting, value in (("data_source", mixed), ("auto_trees", ()), ("gold_share", 0.0)):
                 object.__setattr__(self, setting, value)
+
+    def _faults(self) -> Iterator[str]:
+        yield from super()._faults()
+        if self.gold_share and not self.auto_trees:
+            yield "--gold_share needs --auto_trees and --data_source"
+        if self.auto_trees and not self.data_source:
+            yield "--auto_trees needs --data_source, the treebank"
 
 
 @registration.register_problem

@@ -221,10 +221,9 @@ class Generation:
         try:
             return Vocabulary.train(lines, self.work_dir / f"{name}.{size}.spm", size, symbols)
         except VocabularyTooLargeError as error:
-            if self.spec.config.vocab_size and side is not Side.BOTH:
-                raise T2TError(f"{self._language(side)}: {error}") from error
             if self.spec.config.vocab_size:
-                raise
+                where = "" if side is Side.BOTH else f"{self._language(side)}: "
+                raise T2TError(where, error) from error
             size = error.max_size
             return Vocabulary.train(lines, self.work_dir / f"{name}.{size}.spm", size, symbols)
 

@@ -193,36 +193,34 @@ KEYS = {
 def _corpora(where: str, entry: Any, folder: Path) -> Iterator[Corpus]:
     """Yields the corpus of an entry of a YAML file, in both directions if it says so."""
     check_keys(where, entry, KEYS)
-    if not entry.get("source"):
-        raise T2TError(f"{where}: source is missing")
+    both, tag = entry.get("both_directions", False), entry.get("tag", "")
+    tags = tag if isinstance(tag, list) else [tag, ""] if both and not tag else [tag]
+    for fault in _faults(entry, tags, 1 + both):
+        raise T2TError(f"{where}: {fault}")
     source = entry["source"]
     if source not in NAMED and not source.startswith(LIBRARIES):
         source = str(folder / os.path.expanduser(source))
-    languages = None
-    if "languages" in entry:
-        source_lang, _, target_lang = entry["languages"].partition("-")
-        if not (source_lang and target_lang):
-            raise T2TError(f"{where}: languages is {entry['languages']!r}, not SOURCE-TARGET such as en-de")
-        languages = source_lang, target_lang
     name, limit = entry.get("name") or _name_of(source), entry.get("limit", 0)
-    if limit < 0:
-        raise T2TError(f"{where}: limit is {limit}, not a number of pairs")
-    tags = _tags(where, entry.get("tag", ""), entry.get("both_directions", False))
+    source_lang, _, target_lang = entry.get("languages", "").partition("-")
+    languages = (source_lang, target_lang) if source_lang else None
     weight = float(entry["weight"]) / len(tags) if "weight" in entry else None
-    for tag, suffix, swapped in zip(tags, ("", REVERSE), (False, True), strict=False):
-        yield Corpus(name + suffix, source, weight, tag, limit, languages, swapped)
+    for each, suffix, swapped in zip(tags, ("", REVERSE), (False, True), strict=False):
+        yield Corpus(name + suffix, source, weight, each, limit, languages, swapped)
 
 
-def _tags(where: str, value: Any, both: bool) -> list[str]:
-    """Returns the tags of a corpus in its directions."""
-    tags = value if isinstance(value, list) else [value, ""] if both and not value else [value]
-    if len(tags) != 1 + both:
-        asked = "two tags, such as [<2de>, <2en>]" if both else "one tag"
-        raise T2TError(f"{where}: tag is {value!r}, but its directions need {asked}")
+def _faults(entry: dict[str, Any], tags: list[Any], directions: int) -> Iterator[str]:
+    if not entry.get("source"):
+        yield "source is missing"
+    if not all(entry.get("languages", "en-de").partition("-")):
+        yield f"languages is {entry['languages']!r}, not SOURCE-TARGET such as en-de"
+    if entry.get("limit", 0) < 0:
+        yield f"limit is {entry['limit']}, not a number of pairs"
+    if len(tags) != directions:
+        asked = "two tags, such as [<2de>, <2en>]" if directions == 2 else "one tag"
+        yield f"tag is {entry['tag']!r}, but its directions need {asked}"
     for tag in tags:
         if not isinstance(tag, str) or re.search(r"\s", tag):
-            raise T2TError(f"{where}: tag {tag!r} is not a text without spaces")
-    return tags
+            yield f"tag {tag!r} is not a text without spaces"
 
 
 @dataclass(frozen=True)
