@@ -11,7 +11,6 @@ import json
 import os
 import sys
 from pathlib import Path
-from typing import Any
 
 from t2t_revival.errors import T2TError
 
@@ -111,18 +110,12 @@ def _choose() -> str:
     asked = _needed or os.environ.get(BACKEND)
     if asked:
         return asked
-    in_file = str(_in_file().get("backend", TENSORFLOW))
+    try:
+        in_file = str(json.loads(config_file().read_text()).get("backend", TENSORFLOW))
+    except (OSError, ValueError, AttributeError):  # whose faults Keras itself tells
+        in_file = TENSORFLOW
     names = [name for name in (in_file, *SUPPORTED) if name in SUPPORTED]
     return next(filter(importlib.util.find_spec, names), in_file)
-
-
-def _in_file() -> dict[str, Any]:
-    """Returns the values of keras.json; none of a file whose faults Keras itself tells."""
-    try:
-        values = json.loads(config_file().read_text())
-    except (OSError, ValueError):
-        return {}
-    return values if isinstance(values, dict) else {}
 
 
 def _check_supported(name: str) -> None:
