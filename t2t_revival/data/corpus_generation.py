@@ -177,10 +177,11 @@ class CorpusGeneration:
 
     @cached_property
     def _tasks(self) -> dict[ShardTask, str]:
-        """The shards to make, each with the reason: those without counts; of finished data, faulty ones."""
+        """The shards to make, each with the reason; those of finished data are read."""
         tasks, splits = shard_tasks(self.plan), self.plan.splits
         if not splits:
-            return {task: MISSING for task in tasks if not self._folders.counts(task).exists()}
+            files = {task: (self._folders.shard(task), self._folders.counts(task)) for task in tasks}
+            return {task: MISSING for task, both in files.items() if not all(map(Path.exists, both))}
         sizes = {task: splits[task.split].shard_bytes[task.index] for task in tasks}
         faults = {task: fault(self._folders.shard(task), size) for task, size in sizes.items()}
         return {task: reason for task, reason in faults.items() if reason}
