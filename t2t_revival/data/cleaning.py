@@ -43,6 +43,7 @@ SAMPLE_LENGTH = 300  # characters of a side in the sample
 BLOCK = 1000  # pairs between two reports of progress
 # Two different ones among 50 million pairs have equal hashes with a probability of 1 in 15,000.
 HASH_BYTES = 8
+PARTS = 16  # in which hashes are compared
 FREE_SPACE = "free disk space and start again"
 
 
@@ -127,7 +128,7 @@ def rule_numbers(file: Path, start: int, stop: int) -> bytes:
 def apply_rules(source: Source, pairs: int, file: Path, on_pairs: Callable[[int, int], None]) -> None:
     """Writes the number of the rule that drops each pair of train, or `KEPT`.
 
-    Duplicates are found by hashes in memory, which take 40 bytes for each pair.
+    Duplicates are found by hashes in memory, which take 16 bytes for each pair.
 
     Args:
         source: has the pairs.
@@ -147,10 +148,11 @@ def apply_rules(source: Source, pairs: int, file: Path, on_pairs: Callable[[int,
         lines = ("\n".join(pair).encode() for pair in block)
         hashes += b"".join(blake2b(line, digest_size=HASH_BYTES).digest() for line in lines)
         on_pairs(len(numbers), pairs)
-    rules = np.frombuffer(numbers, np.uint8)
-    compared = np.flatnonzero(rules == DUPLICATE)
-    _, firsts = np.unique(np.frombuffer(hashes, np.uint64)[compared], return_index=True)
-    rules[compared[firsts]] = KEPT
+    rules, parts = np.frombuffer(numbers, np.uint8), np.frombuffer(hashes, np.uint8)[::HASH_BYTES] % PARTS
+    for part in range(PARTS):
+        compared = np.flatnonzero((parts == part) & (rules == DUPLICATE))
+        _, firsts = np.unique(np.frombuffer(hashes, np.uint64)[compared], return_index=True)
+        rules[compared[firsts]] = KEPT
     if KEPT not in numbers:
         dropped = ", ".join(f"{name} {count:,}" for name, count in count_dropped(numbers).items())
         raise T2TError(
