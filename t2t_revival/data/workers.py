@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
+from itertools import accumulate, islice
 from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any
@@ -226,13 +226,13 @@ def make_shards(tasks: Sequence[ShardTask], maker: ShardMaker, folders: Folders,
         T2TError: the source cannot be read, or a worker died.
     """
     workers = min(cores(), len(tasks), math.ceil(sum(task.pairs for task in tasks) / PAIRS_PER_WORKER))
+    if workers <= 1:
+        for task, done in zip(tasks, accumulate(task.pairs for task in tasks), strict=True):
+            maker.make(task, folders, lambda pairs: None)
+            on_pairs(done)
+        return
     processes = multiprocessing.get_context("forkserver")
     counter = SharedCounter(processes.Event(), processes.Value("q", 0))
-    if workers <= 1:
-        for task in tasks:
-            maker.make(task, folders, counter)
-            on_pairs(counter.done)
-        return
     packed, faults = PackedMaker.of(maker), processes.SimpleQueue()
     processes.set_forkserver_preload([__name__])
     children = [
