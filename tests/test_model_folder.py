@@ -135,17 +135,6 @@ def test_max_length_belongs_to_the_model_where_positions_are_learned(
         prepare(tmp_path, run, hparams.replace(max_length=128))
 
 
-def test_another_problem_or_set_is_refused_before_anything_is_done(
-    tmp_path: Path, run: Run, vocabulary: Vocabulary
-) -> None:
-    hparams = registry.hparams("tiny")
-    prepare(tmp_path, run, hparams)
-    ModelFolder(tmp_path).save(run, hparams, vocabulary.path)
-    for other in ({"problem": "translate_enfr"}, {"hparams_set": "big"}):
-        with pytest.raises(T2TError, match="give another --output_dir"):
-            prepare(tmp_path, dataclasses.replace(run, **other), hparams)
-
-
 @pytest.fixture
 def finished(tmp_path):
     """An output_dir at step 4, with its evaluation."""

@@ -72,20 +72,6 @@ def test_a_corrupt_best_is_named_and_the_newest_used(run: Path) -> None:
         select_checkpoint(run, "best", lambda error: None)
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("newest", "no checkpoint in .*train with t2t-trainer"),
-        ("best", "no best checkpoint in .*--keep_best"),
-        ("average", "no average in .*t2t-avg-all makes one"),
-        ("bset", "no checkpoint bset"),
-    ],
-)
-def test_a_name_without_a_checkpoint(tmp_path: Path, name: str, expected: str) -> None:
-    with pytest.raises(T2TError, match=expected):
-        select_checkpoint(tmp_path, name)
-
-
 def test_an_average_that_scored_worse_is_no_default(run: Path) -> None:
     checkpoints.write_average(checkpoints.list_checkpoints(run), run / "averaged")
     mark_average(run, 3, is_worse=True)

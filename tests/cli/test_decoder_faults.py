@@ -77,31 +77,6 @@ def test_another_vocabulary(out, tmp_path, capsys):
     refused(capsys, decode(out, f"--decode_from_file={tmp_path / 'in'}"), vocabulary)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "written"),
-    [
-        (["--decode_from_file={in}", "--decode_to_file={in}"], "--decode_to_file={in}"),
-        (["--decode_from_file={in}", "--decode_to_file={folder}/../{name}/in"], "--decode_to_file={folder}"),
-        (["--decode_from_file=~/in", "--decode_to_file={folder}/link"], "--decode_to_file={folder}/link"),
-        (["--score_file={in}", "--decode_to_file=~/hard"], "--decode_to_file=~/hard"),
-        (["--decode_from_file={in}.part", "--decode_to_file={in}"], "{in}.part, a temporary file of"),
-        (["--decode_from_file={in}", "--decode_to_file={in}", "--decode_shards=2"], "--decode_to_file={in}"),
-        (["--decode_from_file={in}", "--decode_to_file={folder}/i", "--decode_shards=2"], "{folder}/i000 of"),
-    ],
-)
-def test_an_output_that_is_the_input_is_refused(arguments, written, tmp_path, monkeypatch, capsys):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    for name in ("in", "in.part"):
-        (tmp_path / name).write_text("the dog\n")
-    (tmp_path / "link").symlink_to("in")
-    (tmp_path / "hard").hardlink_to(tmp_path / "in")
-    (tmp_path / "i000").symlink_to("in")
-    values = {"in": tmp_path / "in", "folder": tmp_path, "name": tmp_path.name}
-    status = run("--output_dir=nowhere", *(argument.format(**values) for argument in arguments))
-    refused(capsys, status, written.format(**values), "would overwrite", "they are the same file")
-    assert (tmp_path / "in").read_text() == "the dog\n"
-
-
 def test_the_standard_output_is_not_the_input_either(tmp_path, capfd):
     (tmp_path / "in").write_text("the dog\n")
     before = os.dup(1)

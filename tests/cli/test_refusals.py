@@ -41,6 +41,8 @@ FILES = {
     "trees": "(S (NN a))\n(S (NN b) (NN c))\n(S (NN d))\n",
     "half.gz": "no gzip\n",
     "empty": "",
+    "given.part": "",
+    "given000": "",
 }
 TEXT = b"the dog\n" * 20
 CORPORA = {  # train.en and train.de
@@ -121,7 +123,7 @@ def test_refusals(case: Case, place: Path, tmp_path, capsys, monkeypatch) -> Non
         shutil.copytree(place, folder, symlinks=True)
         (folder / "given").write_bytes(case.given)
     monkeypatch.chdir(here)
-    monkeypatch.setenv("HOME", os.fspath(tmp_path / "home"))
+    monkeypatch.setenv("HOME", os.fspath(here))
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(case.given), encoding="utf-8"))
     if case.disk_is_full:
         monkeypatch.setattr(os, "fsync", write_nothing)

@@ -25,28 +25,6 @@ def test_overrides_stand_above_the_problems_defaults():
     assert (h.beam_size, h.alpha, h.outputs, h.write_beam_scores) == (8, 0.3, 8, True)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("beam_sice=4", "did you mean beam_size"),
-        ("beam_size=4,beam_size=5", "twice"),
-        ("beam_size=four", "type int"),
-        ("return_beams=perhaps", "type bool"),
-        ("beam_size", "name=value"),
-        ("early_stopping=maybe", "early_stopping"),
-        ("constrained=True,extra_length=1", "extra_length=1 must be at least 2"),
-        ("min_length_ratio=2,max_length_ratio=1", "=2.0 must be at most max_length_ratio=1.0"),
-        ("mbr=chrf,candidates=3", "candidates=3 must be at least beam_size=4"),
-        ("tag=<2 de>", "tag='<2 de>' must not have spaces"),
-    ],
-)
-def test_wrong_ones_are_refused_in_one_line(text, message):
-    with pytest.raises(T2TError, match=message) as caught:
-        DecodeHParams.parse(text)
-    assert str(caught.value).startswith("decode_hparams: ")
-    assert "\n" not in str(caught.value)
-
-
 def wrong_values():
     for name, about in SETTINGS.items():
         kind, ends = type(getattr(DecodeHParams, name)), (about.least, about.most)

@@ -147,17 +147,6 @@ def test_parsed_sentences_are_mixed_in(folder):
         registry.problem("parse_wsj_semi", gold_share=0.5)
 
 
-def test_parsed_sentences_need_a_treebank_and_a_problem_that_takes_them(tmp_path):
-    with pytest.raises(T2TError, match="--auto_trees needs --data_source"):
-        registry.problem("parse_wsj_semi", auto_trees=["a.trees"])
-    with pytest.raises(T2TError, match="--auto_trees is missing"):
-        registry.problem("parse_wsj_semi", data_source="sample").generate_data(tmp_path)
-    with pytest.raises(T2TError, match="problem parse_wsj has no setting auto_trees"):
-        registry.problem("parse_wsj", auto_trees=["a.trees"])
-    with pytest.raises(T2TError, match="problem parse_wsj_semi has no setting nonsense"):
-        registry.problem("parse_wsj_semi", nonsense=1)
-
-
 def test_a_tree_as_people_write_it_is_scored_as_the_tokens_that_are_learned():
     problem = registry.problem("parse_wsj")
     tokens = "(S (NP XX XX )NP (VP XX )VP )S "

@@ -58,24 +58,6 @@ def test_both_features_share_one_vocabulary(made):
     assert encoders["inputs"].size == 300
 
 
-def test_data_of_another_source_is_refused(made, tmp_path):
-    _, data = made
-    with pytest.raises(
-        T2TError, match=r"made with data_source=.*corpus, not sample: give another --data_dir"
-    ):
-        TranslateEnxx(data_source="sample").dataset("train", data)
-    with pytest.raises(T2TError, match="vocab_size=300, not 400"):
-        TranslateEnxx(vocab_size=400).open(data)
-
-
-def test_a_source_that_does_not_exist_is_said_before_another_one(made, tmp_path):
-    _, data = made
-    missing = TranslateEnxx(data_source=str(tmp_path / "corpsu"))
-    for use in (missing.generate_data, missing.open):
-        with pytest.raises(T2TError, match=r"^--data_source=.*corpsu: no such folder; --data_source takes"):
-            use(data)
-
-
 def test_missing_data_names_the_command(tmp_path):
     with pytest.raises(T2TError, match=r"no data for translate_enxx in .*: run t2t-datagen"):
         TranslateEnxx().dataset("train", tmp_path)

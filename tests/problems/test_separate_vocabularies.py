@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from t2t_revival import T2TError, Text2TextProblem, registry
+from t2t_revival import T2TError, Text2TextProblem
 from t2t_revival.data.vocabulary import open_vocabulary
 from tests.support.line_corpus import write_pairs
 
@@ -97,34 +97,12 @@ def test_both_grow_by_the_text_of_their_side(made, corpus, tmp_path):
         assert piece in new.pieces[older.size :]
 
 
-@pytest.mark.parametrize(
-    ("settings", "message"),
-    [
-        ({"vocab_file": "a.spm", "separate_vocabularies": True}, "a.spm: give two files, as INPUTS,TARGETS"),
-        ({"vocab_file": "a,b,c"}, "a,b,c: give two files, as INPUTS,TARGETS"),
-        ({"vocab_file": "a,b", "separate_vocabularies": False}, "a,b: give one file"),
-        ({"vocab_file": "x/v.spm,y/v.spm"}, "two vocabularies need two names"),
-        ({"vocab_file": "a,b", "vocab_size": 300}, "--vocab_size=300 and --vocab_file=a,b: give one of them"),
-    ],
-)
-def test_files_that_do_not_fit(settings, message):
-    with pytest.raises(T2TError, match=message):
-        TranslateEnxx(**settings)
-
-
 def test_a_size_that_one_side_does_not_reach_names_that_side(corpus, tmp_path):
     problem = TranslateEnxx(data_source=corpus, separate_vocabularies=True, vocab_size=9000)
     with pytest.raises(T2TError, match=r"^en: --vocab_size=9000: the text yields at most"):
         problem.generate_data(tmp_path / "data")
     chosen = TranslateEnxx(data_source=corpus, separate_vocabularies=True).generate_data(tmp_path / "data")
     assert chosen.vocab_size != chosen.target_vocab_size, "each as large as its text allows"
-
-
-def test_trees_share_their_words(tmp_path):
-    problem = registry.problem("parse_wsj", data_source="sample", separate_vocabularies=True)
-    with pytest.raises(T2TError, match="--separate_vocabularies: inputs and targets of parse_wsj"):
-        problem.generate_data(tmp_path / "data")
-    assert not (tmp_path / "data").exists()
 
 
 def test_messages_ask_for_two():

@@ -24,29 +24,11 @@ def test_corpora_named_after_their_languages_get_the_tag_of_the_target(tmp_path,
     assert all(source.startswith("<2en> ") for source, _ in found["fr-en"].text("train"))
 
 
-def test_one_source_is_refused(tmp_path):
-    for data_source in ("sample", None):
-        with pytest.raises(T2TError, match="problem translate_many needs corpora of several languages"):
-            many(data_source).generate_data(tmp_path / "data")
-    assert not (tmp_path / "data").exists()
-
-
-def test_a_corpus_without_languages_is_refused(tmp_path):
-    with pytest.raises(T2TError, match=r"corpus 'news': its languages are not known: name it after them"):
-        many("news=sample").generate_data(tmp_path / "data")
-
-
 def test_other_problems_have_languages_of_their_own(tmp_path):
     path = tmp_path / "many.yaml"
     path.write_text("corpora: [{languages: en-de, source: sample}]")
     with pytest.raises(T2TError, match="corpus 'sample': languages are for problems of several"):
         registry.problem("translate_ende", data_source=str(path)).generate_data(tmp_path / "data")
-
-
-def test_it_has_no_reverse(tmp_path):
-    with pytest.raises(T2TError, match="its data has tags such as <2de> before sources"):
-        registry.problem("translate_many_rev", data_source="en-de=sample").generate_data(tmp_path / "data")
-    assert not (tmp_path / "data").exists()
 
 
 @pytest.mark.parametrize(

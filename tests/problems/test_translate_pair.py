@@ -20,35 +20,6 @@ def test_languages_may_have_a_script_and_a_region(name, languages):
     assert (problem.name, problem.source_lang, problem.target_lang) == (name, *languages)
 
 
-@pytest.mark.parametrize(
-    ("name", "meant"),
-    [
-        ("translate_en_ptBR", "translate_en_pt_BR"),
-        ("translate_en_pt-BR", "translate_en_pt_BR"),
-        ("translate_en_pt_br", "translate_en_pt_BR"),
-        ("translate_EN_pt", "translate_en_pt"),
-        ("translate_en_sr_latn", "translate_en_sr_Latn"),
-        ("translate_en_pt-BR_rev", "translate_en_pt_BR_rev"),
-    ],
-)
-def test_names_of_another_form_say_which_is_meant(name, meant):
-    codes = r"\(its languages are codes such as pt, pt_BR or zh_Hans\)"
-    with pytest.raises(T2TError, match=rf"unknown problem '{name}'; did you mean {meant}\? {codes}"):
-        registry.problem(name)
-
-
-@pytest.mark.parametrize("name", ["translate_ennde", "translate_ende-rev", "translate_ende_WMT32k"])
-def test_other_names_have_near_ones(name):
-    with pytest.raises(T2TError, match="did you mean translate_ende"):
-        registry.problem(name)
-
-
-@pytest.mark.parametrize("name", ["translate_en_zh_CN_Hans", "translate_en_pt_BR_PT"])
-def test_codes_have_a_script_and_then_a_region(name):
-    with pytest.raises(T2TError, match="unknown problem"):
-        registry.problem(name)
-
-
 @pytest.mark.parametrize("spelt", ["pt_BR", "pt-BR"])
 def test_files_of_a_region(tmp_path, spelt):
     for split in ("train", "dev"):

@@ -1,7 +1,5 @@
 """Unknown flags are reported at once, those of tensor2tensor explained; of wrong values, the first."""
 
-import pytest
-
 from t2t_revival.cli import trainer
 
 # The first master's line in tensor2tensor's document on distributed training.
@@ -53,20 +51,6 @@ def test_other_faults_are_in_the_same_answer(capsys):
     found = faults(trainer.main, f"t2t-trainer {text}", capsys)
     assert len(found) == len(beginnings)
     assert all(map(str.startswith, found, beginnings)), found
-
-
-@pytest.mark.parametrize(
-    ("text", "fault"),
-    [
-        ("--train_steps=abc --train_stops=4", "flag --train_steps=abc: "),
-        ("--keep_checkpoint_max=-3", "flag --keep_checkpoint_max=-3: "),
-        ("--noxla=3", "--noxla=3 does not take an argument"),
-        ("--problem", "Missing value for flag --problem"),
-    ],
-)
-def test_the_first_wrong_value(capsys, text, fault):
-    (found,) = faults(trainer.main, f"t2t-trainer {text}", capsys)
-    assert found.startswith(fault)
 
 
 def test_forms_of_values(tmp_path):
