@@ -31,14 +31,6 @@ def test_hparams_sets(name: str, message: str) -> None:
         registry.hparams(name)
 
 
-@pytest.mark.parametrize("name", ["translate_ened", "my_problem", "my_problem_rev", "translate_ende_mine"])
-def test_other_names_are_not_tensor2tensors(name: str) -> None:
-    with pytest.raises(T2TError, match=f"unknown problem '{name}'"):
-        registry.problem(name)
-    with pytest.raises(T2TError, match="unknown hparams set 'my_tpu'"):
-        registry.hparams("my_tpu")
-
-
 @pytest.mark.parametrize(("theirs", "ours", "answer"), table(TABLES, "problems of models"))
 def test_what_a_model_is_of(theirs: str, ours: str, answer: str) -> None:
     assert t2t_names.is_problem(theirs, ours) == (answer == "yes")

@@ -2,8 +2,7 @@
 
 import pytest
 
-from t2t_revival import registry
-from t2t_revival.cli import datagen, trainer
+from t2t_revival.cli import datagen
 from tests.cli.conftest import failure
 
 TABLE = """\
@@ -71,13 +70,3 @@ def test_the_data_of_the_other_direction_is_the_same(corpus, tmp_path, capsys):
     assert TABLE in capsys.readouterr().out
     status = generate(corpus, tmp_path / "data", "--noclean", problem="translate_ende_rev")
     assert "holds translate_ende made with clean=True, not False" in failure(capsys, status)
-
-
-def test_proposed_commands_have_it(corpus, tmp_path, capsys):
-    problem = registry.problem("translate_ende", data_source="sample", clean=True)
-    assert str(problem.datagen_command(tmp_path)).endswith("--data_source=sample --clean")
-    more = ["--clean", "--strategy=multi_worker", f"--output_dir={tmp_path / 'model'}", "--hparams_set=tiny"]
-    assert failure(capsys, generate(corpus, tmp_path / "data", *more, command=trainer)).endswith(
-        f"generate the data first: t2t-datagen --problem=translate_ende --data_dir={tmp_path / 'data'} "
-        f"--data_source={corpus} --vocab_size=300 --clean"
-    )
