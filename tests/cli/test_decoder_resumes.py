@@ -9,8 +9,6 @@ import pytest
 from t2t_revival import Translator
 from t2t_revival.cli import decoder
 from t2t_revival.cli.support.messages import ProgressBar
-from tests.support.killed_midway import killed_with_lines, on_one_core
-from tests.support.processes import Process, run_command
 
 SOURCE = "".join(f"{'the dog sees ' * (number % 4)}{number}\n" for number in range(300)) + "\nthe\n"
 SMALL = "beam_size=2,extra_length=3,batch_size=64"
@@ -153,24 +151,3 @@ def test_the_standard_output_gets_lines_as_they_are_ready(out, tmp_path, capsysb
     part = capsysbinary.readouterr().out
     assert part.count(b"\n") > 2
     assert whole.startswith(part)
-
-
-@pytest.mark.slow
-def test_a_kill_loses_nothing_that_was_done(out, tmp_path, capsys, once):
-    """Uses one core, so that the process decodes batch by batch, as this one does."""
-    (tmp_path / "in").write_text(SOURCE * 2)
-    flags = [f"--decode_from_file={tmp_path / 'in'}", f"--decode_hparams={SMALL},write_beam_scores=True"]
-    assert run(out, *flags, f"--decode_to_file={tmp_path / 'whole'}") == 0
-    flags.append(f"--decode_to_file={tmp_path / 'o'}")
-    command = [run_command, "t2t-decoder", f"--output_dir={out}", *flags]
-    killed = Process(tmp_path / "killed", on_one_core, [killed_with_lines, *command])
-    assert killed.wait() == -signal.SIGKILL, killed.said
-    part = tmp_path / "o.part"
-    kept = part.read_bytes()
-    assert b"\n" in kept
-    capsys.readouterr()
-    assert run(out, *flags) == 0
-    assert f"resuming {part}: " in capsys.readouterr().err
-    whole = (tmp_path / "whole").read_bytes()
-    assert (tmp_path / "o").read_bytes() == whole
-    assert whole.startswith(kept)

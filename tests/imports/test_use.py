@@ -9,11 +9,9 @@ import pytest
 
 from t2t_revival import Translator, experiment
 from t2t_revival.checkpoints.directory import list_checkpoints
-from t2t_revival.cli import datagen, decoder, eval, exporter, import_checkpoint, trainer
+from t2t_revival.cli import datagen, decoder, eval, import_checkpoint, trainer
 from t2t_revival.model_folder import Run
-from t2t_revival.serving.folder_model import FolderModel
 from tests.support.command_lines import last_of_each
-from tests.support.exported import asking
 from tests.support.t2t_model import import_one
 
 LINES = ["the dogs", "", " \u3000", "a\nb\rc", "ö \\95; _ 👩‍👧", "a\0b", "the dog, the dogs 日本 " * 3]
@@ -24,14 +22,6 @@ def imported(tmp_path_factory, subwords_file):
     """An imported model for the tests that do not change its folder, and a translator of short outputs."""
     out = import_one(tmp_path_factory.mktemp("imported"), subwords_file)
     return out, Translator.load(out, decode_hparams="extra_length=3")
-
-
-@pytest.mark.slow
-@pytest.mark.nightly
-def test_in_fewer_bits(imported, tmp_path):
-    flags = [f"--output_dir={imported[0]}", f"--export_dir={tmp_path}", "--quantize=int8_weights"]
-    assert exporter.main(["t2t-exporter", *flags]) == 0
-    assert len(asking(FolderModel(tmp_path)).nbest(LINES)) == len(LINES)
 
 
 @pytest.mark.slow
