@@ -106,26 +106,6 @@ def test_a_resumed_run_keeps_its_way_of_decoding(tmp_path: Path, run: Run, vocab
     assert resumed == dataclasses.replace(new, decode_hparams={"extra_length": 100})
 
 
-@pytest.mark.parametrize(
-    ("name", "old", "new"),
-    [
-        ("attention_window", 64, 32),
-        ("decoder_self_attention", "attention", "ssru"),
-        ("freeze", "encoder", ""),
-        ("lora_rank", 2, 0),
-    ],
-)
-def test_a_run_may_go_on_with_other_training_but_not_another_model(
-    name: str, old: object, new: object, tmp_path: Path, run: Run, vocabulary: Vocabulary
-) -> None:
-    hparams, changed = (registry.hparams("tiny").replace(**{name: value}) for value in (old, new))
-    for before, now, stored in ((hparams, changed, old), (changed, hparams, new)):
-        ModelFolder(tmp_path).save(run, before, vocabulary.path)
-        prepare(tmp_path, run, before.replace(train_steps=9, batch_size=1024, max_length=99))
-        with pytest.raises(T2TError, match=f"{name}='?{stored}'?, not .*: give another --output_dir"):
-            prepare(tmp_path, run, now)
-
-
 def test_max_length_belongs_to_the_model_where_positions_are_learned(
     tmp_path: Path, run: Run, vocabulary: Vocabulary
 ) -> None:

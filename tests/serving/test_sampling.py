@@ -1,6 +1,5 @@
 """Samples of an exported model are drawn from the model's distribution, each line's by its own options."""
 
-
 import numpy as np
 import pytest
 import tensorflow as tf
