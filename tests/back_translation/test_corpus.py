@@ -180,6 +180,3 @@ def test_text_of_several_files_plain_and_packed(tmp_path: Path) -> None:
     (tmp_path / "same.de").write_text("eins\nzwei\ndrei\n\nfünf\n", encoding="utf-8")
     same = MonolingualText.open([tmp_path / "same.de"])
     assert (same.count, same.digest) == (text.count, text.digest) == (5, text.digest)
-    (tmp_path / "empty.de").touch()
-    with pytest.raises(T2TError, match=r"empty.de: the file is empty; leave it out"):
-        MonolingualText.open([tmp_path / "one.de", tmp_path / "empty.de"])

@@ -6,7 +6,7 @@ import pytest
 
 from t2t_revival import T2TError
 from t2t_revival.checkpoints import directory as checkpoints
-from t2t_revival.checkpoints.file import CheckpointNotFoundError, load
+from t2t_revival.checkpoints.file import load
 from t2t_revival.checkpoints.selection import (
     keep_best,
     list_best,
@@ -119,20 +119,10 @@ def test_the_next_is_taken_where_the_first_is_removed_before_it_is_read(
     assert removed == tried[:1]
 
 
-def test_the_removed_one_is_warned_of(run: Path, read_removed) -> None:
-    with pytest.warns(UserWarning, match=r"model\.ckpt-3\.npz was removed meanwhile: the next one is used"):
-        read_removed(None)
-
-
 @pytest.mark.parametrize("name", ["best", "average"])
 def test_where_the_removed_one_was_the_last_there_is_none(run: Path, read_removed, name: str) -> None:
     with pytest.raises(T2TError, match=f"no {name}.* in {run}"):
         read_removed(name, lambda error: None)
-
-
-def test_a_given_file_that_is_removed_is_an_error(run: Path, read_removed) -> None:
-    with pytest.raises(CheckpointNotFoundError, match=r"no checkpoint .*model\.ckpt-2\.npz"):
-        read_removed(str(run / "model.ckpt-2"), lambda error: None)
 
 
 def test_a_link_to_nowhere_is_no_checkpoint(tmp_path: Path) -> None:

@@ -65,9 +65,8 @@ def run(out, *flags):
 @pytest.mark.parametrize(
     ("name", "options", "more"),
     [
-        ("decode_from_file", "return_beams=True,write_beam_scores=True", []),
         ("decode_from_file", "sampling_method=random,random_seed=3", ["--decode_shards=2", "--worker_id=1"]),
-        ("decode_from_file", "write_beam_scores=True", ["--partial_targets"]),
+        ("decode_from_file", "return_beams=True,write_beam_scores=True", ["--partial_targets"]),
         ("score_file", "", []),
     ],
 )

@@ -133,8 +133,3 @@ def test_a_folder_that_cannot_be_written(make: MakeBlocks, kind: str, translator
     blocks.folder.touch()
     with pytest.raises(T2TError, match=f"cannot write to .*; give another {FLAG[kind]}"):
         blocks.decode(translator(), Shard())
-
-
-def test_a_line_has_one_output(make: MakeBlocks) -> None:
-    with pytest.raises(T2TError, match="one translation a line does not support return_beams=True"):
-        make("out", options=DecodeHParams(return_beams=True))
