@@ -88,8 +88,7 @@ def _bleu(texts: list[str], target_lang: str) -> np.ndarray:
 def _matches(texts: list[list[str]], longest: int) -> list[tuple[np.ndarray, np.ndarray]]:
     """Returns, for each n up to the longest, the n-grams that two texts share and those of each.
 
-    They are int [texts, texts] and int [texts]. The second occurrence of an n-gram in a text matches the
-    second one in the other, so that a product of two binary matrices counts them all.
+    They are [texts, texts] and [texts].
     """
     owners = np.repeat(np.arange(len(texts)), [len(text) for text in texts])
     tokens = np.unique([token for text in texts for token in text], return_inverse=True)[1].astype(np.int64)
@@ -100,23 +99,15 @@ def _matches(texts: list[list[str]], longest: int) -> list[tuple[np.ndarray, np.
             longer = ngrams[:count] * (len(tokens) + 1) + tokens[n - 1 :]
             ngrams = np.unique(longer, return_inverse=True)[1]
         inside = owners[:count] == owners[n - 1 :]  # of one text
-        results.append(_shared(owners[:count][inside], ngrams[inside], len(texts)))
+        counts = np.zeros((len(texts), ngrams.max(initial=-1) + 1), np.float32)
+        np.add.at(counts, (owners[:count][inside], ngrams[inside]), 1)
+        shared, lengths = np.zeros((len(texts), len(texts))), counts.sum(1, dtype=float)
+        while counts.any():  # the first occurrence of an n-gram matches the first one, and so on
+            has = np.minimum(counts, 1)
+            shared += has @ has.T
+            counts = (counts - has)[:, counts.max(0) > 1]
+        results.append((shared, lengths))
     return results
-
-
-def _shared(owners: np.ndarray, ngrams: np.ndarray, texts: int) -> tuple[Any, Any]:
-    """Returns how many n-grams each two texts share, and how many each has; `owners` are their texts."""
-    if not len(ngrams):
-        return np.zeros((texts, texts), int), np.zeros(texts, int)
-    order = np.lexsort((ngrams, owners))
-    keys = owners[order] * (ngrams.max() + 1) + ngrams[order]
-    starts = np.concatenate([[True], keys[1:] != keys[:-1]])
-    places = np.arange(len(keys))
-    occurrence = places - np.maximum.accumulate(np.where(starts, places, 0))
-    items = np.unique(ngrams[order] * (occurrence.max() + 1) + occurrence, return_inverse=True)[1]
-    has = np.zeros((texts, items.max() + 1), np.float32)
-    has[owners[order], items] = 1
-    return (has @ has.T).round().astype(int), np.bincount(owners, minlength=texts)
 
 
 @dataclass(frozen=True)
