@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from t2t_revival.addons.back_translation.noise import WordNoise
-from t2t_revival.addons.distillation.blocks import DecodedBlocks, OnLines, option_values, read_block
+from t2t_revival.addons.distillation.blocks import DecodedBlocks, Prepare, option_values, read_block
 from t2t_revival.data.base_source import read_text
 from t2t_revival.decoding import capabilities
-from t2t_revival.decoding.files.shards import Shard
-from t2t_revival.decoding.lines.notes import OnNote, ignore_note
+from t2t_revival.decoding.lines.notes import OnNote
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.outputs import to_bytes
 from t2t_revival.decoding.trained_models import TrainedModel
@@ -128,13 +127,7 @@ class BackTranslation(DecodedBlocks):
             text, output = ("targets", "inputs") if self.problem.was_reversed else ("inputs", "targets")
         return self.folder / f"{TRAIN}.{output}", self.folder / f"{TRAIN}.{text}"
 
-    def decode(
-        self,
-        translator: Translator,
-        shard: Shard,
-        on_lines: OnLines = lambda done, total: None,
-        on_note: OnNote = ignore_note,
-    ) -> None:
+    def _plan(self, translator: Translator, on_note: OnNote) -> tuple[dict[str, int], Prepare]:
         lines, position = self.text.lines(), 0
 
         def prepare(block: SplitFiles, start: int) -> tuple[list[str], None]:
@@ -150,7 +143,7 @@ class BackTranslation(DecodedBlocks):
                 file.write(to_bytes(kept))
             return kept, None
 
-        self._decode_blocks(translator, {"lines": self.text.count}, prepare, shard, on_lines, on_note)
+        return {"lines": self.text.count}, prepare
 
     def _prepare_folder(self) -> None:
         """Checks that the folder has no corpus already, which this one would replace."""

@@ -46,17 +46,66 @@ class DecodedBlocks(abc.ABC):
         folder: of the outputs; made if missing.
         block_lines: lines of a block.
         another: the remedy where the folder cannot be used, as in "give another --distilled_dir".
+        preprocessed: see `Lines`.
     """
 
     folder: Path
     block_lines: int = field(default=BLOCK_LINES, kw_only=True)
     another: ClassVar[str]
+    preprocessed: ClassVar[bool] = False
 
     @abc.abstractmethod
     def origin(self) -> dict[str, Any]:
         """Everything that the outputs depend on, as JSON values by names for people."""
 
     @abc.abstractmethod
+    def _plan(self, translator: Translator, on_note: OnNote) -> tuple[dict[str, int], Prepare]:
+        """Returns numbers for origin.json, of all "lines" among them, and a function that prepares a block.
+
+        The function is called with a block's files and the number of its first line, from 0. It writes the
+        block's inputs; returns them, with references to keep the outputs that are nearest to them, or `None`.
+        """
+
+    @abc.abstractmethod
+    def _prepare_folder(self) -> None:
+        """Checks or writes what the folder has beside the blocks, before the first decoding."""
+
+    def files(self, name: str) -> SplitFiles:
+        """The files of a block or of a split."""
+        return SplitFiles.beside(self.folder / "decoded" / f"{name}.outputs")
+
+    def stored(self) -> dict[str, Any] | None:
+        """The content of origin.json, which must be of these outputs; `None` before the first decoding.
+
+        Raises:
+            T2TError: the folder holds other outputs, or the file is corrupt.
+        """
+        path = self.folder / "origin.json"
+        if not path.exists():
+            return None
+        stored = checked_json.load(path, f"remove it, or {self.another}")
+        remedy = f"{self.another}, or remove it"
+        MadeOf(stored).check(MadeOf(self.origin()), f"{self.folder} holds outputs with", remedy)
+        return stored
+
+    def blocks(self) -> list[SplitFiles]:
+        """The files of all blocks, in order; none before the first decoding.
+
+        Raises:
+            T2TError: as `stored`.
+        """
+        lines = (self.stored() or {"lines": 0})["lines"]
+        return [self.files(f"{number:05}") for number in range(-(-lines // self.block_lines))]
+
+    def are_complete(self) -> bool:
+        """Returns whether all blocks are decoded.
+
+        Raises:
+            T2TError: as `stored`.
+        """
+        blocks = self.blocks()
+        return bool(blocks) and all(block.outputs.exists() for block in blocks)
+
     def decode(
         self,
         translator: Translator,
@@ -79,75 +128,7 @@ class DecodedBlocks(abc.ABC):
             T2TError: as `translate_lines`; the folder holds other outputs or another corpus or cannot be
                 written, or another process is decoding one of the blocks.
         """
-
-    @abc.abstractmethod
-    def _prepare_folder(self) -> None:
-        """Checks or writes what the folder has beside the blocks, before the first decoding."""
-
-    def files(self, name: str) -> SplitFiles:
-        """The files of a block or of a split."""
-        return SplitFiles.beside(self.folder / "decoded" / f"{name}.outputs")
-
-    def stored(self) -> dict[str, Any] | None:
-        """The content of origin.json, which must be of these outputs; `None` before the first decoding.
-
-        Raises:
-            T2TError: the folder holds other outputs, or the file is corrupt.
-        """
-        path = self.folder / "origin.json"
-        if not path.exists():
-            return None
-        stored, remedy = (
-            checked_json.load(path, f"remove it, or {self.another}"),
-            f"{self.another}, or remove it",
-        )
-        MadeOf(stored).check(MadeOf(self.origin()), f"{self.folder} holds outputs with", remedy)
-        return stored
-
-    def blocks(self) -> list[SplitFiles]:
-        """The files of all blocks, in order; none before the first decoding.
-
-        Raises:
-            T2TError: as `stored`.
-        """
-        lines = (self.stored() or {"lines": 0})["lines"]
-        return [self.files(f"{number:05}") for number in range(-(-lines // self.block_lines))]
-
-    def are_complete(self) -> bool:
-        """Returns whether all blocks are decoded.
-
-        Raises:
-            T2TError: as `stored`.
-        """
-        blocks = self.blocks()
-        return bool(blocks) and all(block.outputs.exists() for block in blocks)
-
-    def _decode_blocks(
-        self,
-        translator: Translator,
-        counts: Mapping[str, int],
-        prepare: Prepare,
-        shard: Shard,
-        on_lines: OnLines,
-        on_note: OnNote,
-        preprocessed: bool = False,
-    ) -> None:
-        """Decodes the blocks of one of several workers that are not complete.
-
-        Args:
-            translator: the model.
-            counts: numbers for origin.json; "lines" is that of all lines.
-            prepare: called with a block's files and the number of its first line, from 0. Writes the block's
-                inputs; returns them, with references to keep the outputs that are nearest to them, or `None`.
-            shard: the worker.
-            on_lines: called after each batch.
-            on_note: called with each line for people.
-            preprocessed: see `Translator.nbest`.
-
-        Raises:
-            T2TError: as `translate_lines`; the folder holds other outputs or cannot be written, or another
-                process is decoding one of the blocks.
-        """
+        counts, prepare = self._plan(translator, on_note)
         self._begin(counts)
         waiting = f"{self.folder}: another process is decoding there; waiting until it ends"
         alone = exclusive_lock(self.folder / "decoded", None, lambda: on_note(waiting))
@@ -169,7 +150,7 @@ class DecodedBlocks(abc.ABC):
                         progress = partial(_report, on_lines, before, end_line - first_line)
                         translate_lines(
                             translator,
-                            Lines(inputs, preprocessed=preprocessed, first=start + 1),
+                            Lines(inputs, preprocessed=self.preprocessed, first=start + 1),
                             output,
                             Report("the sources", on_note, progress),
                             nearest_to=references,

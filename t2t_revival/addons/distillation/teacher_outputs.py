@@ -14,11 +14,10 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from t2t_revival.addons.distillation.blocks import DecodedBlocks, OnLines, option_values
+from t2t_revival.addons.distillation.blocks import DecodedBlocks, Prepare, option_values
 from t2t_revival.decoding import capabilities
 from t2t_revival.decoding.files.resumable import digest
-from t2t_revival.decoding.files.shards import Shard
-from t2t_revival.decoding.lines.notes import OnNote, ignore_note
+from t2t_revival.decoding.lines.notes import OnNote
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.decoding.outputs import to_bytes
 from t2t_revival.decoding.trained_models import TrainedModel
@@ -58,6 +57,7 @@ class TeacherOutputs(DecodedBlocks):
     monolingual: Sequence[str] = ()
     engine: str = "tensorflow, float32"
     another = ANOTHER
+    preprocessed = True
 
     def __post_init__(self) -> None:
         problem = self.data.problem
@@ -81,13 +81,7 @@ class TeacherOutputs(DecodedBlocks):
             **option_values(self.options, self.teachers, fingerprint),
         }
 
-    def decode(
-        self,
-        translator: Translator,
-        shard: Shard,
-        on_lines: OnLines = lambda done, total: None,
-        on_note: OnNote = ignore_note,
-    ) -> None:
+    def _plan(self, translator: Translator, on_note: OnNote) -> tuple[dict[str, int], Prepare]:
         pairs, left_out = self._pairs(translator)
         note = ", ".join(f"{count:,} {kind.replace('_', ' ')}" for kind, count in left_out.items() if count)
         if note:
@@ -100,8 +94,7 @@ class TeacherOutputs(DecodedBlocks):
             inputs, references = read_pairs(block)
             return inputs, references if self.nearest else None
 
-        counts = {"lines": len(pairs), **left_out}
-        self._decode_blocks(translator, counts, prepare, shard, on_lines, on_note, preprocessed=True)
+        return {"lines": len(pairs), **left_out}, prepare
 
     def _prepare_folder(self) -> None:
         """Writes the other splits."""
