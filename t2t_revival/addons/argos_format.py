@@ -9,11 +9,9 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from t2t_revival.addons.ctranslate2.format import check_convertible, write_ctranslate2
-from t2t_revival.addons.formats import FORMATS
+from t2t_revival.addons.ctranslate2.format import write_ctranslate2
 from t2t_revival.data.vocabulary.marian import WRITTEN, MarianVocabulary
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
-from t2t_revival.decoding.capabilities import check
 from t2t_revival.errors import T2TError
 
 if TYPE_CHECKING:
@@ -42,12 +40,9 @@ def write_argos(translator: Translator, folder: Path, quantize: str, about: str)
         about: what the README says of the training.
 
     Raises:
-        T2TError: as `check` and `write_ctranslate2`; the vocabulary is T2T's, there are two, or the problem
+        T2TError: as `write_ctranslate2`; the vocabulary is T2T's, there are two, or the problem
             has no languages.
     """
-    place = FORMATS["argos"].place
-    check(translator.options.asked(), place)
-    check_convertible(translator.model.hparams, place)
     vocabularies, problem = translator.vocabularies, translator.problem
     pieces = vocabularies.inputs
     if vocabularies.separate or not isinstance(pieces, (Vocabulary, MarianVocabulary)):

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import numpy as np
 
-from t2t_revival.addons.formats import FORMATS
 from t2t_revival.addons.imports.kinds import MARIAN_CONFIG
 from t2t_revival.addons.imports.layers import (
     EMBEDDINGS,
@@ -26,7 +25,6 @@ from t2t_revival.addons.imports.marian import ORDER, names_there
 from t2t_revival.data.vocabulary.marian import MarianVocabulary
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.data.vocabulary.text_encoder import EOS, PAD, TextEncoder
-from t2t_revival.decoding.capabilities import check, check_held
 from t2t_revival.errors import T2TError
 
 if TYPE_CHECKING:
@@ -34,7 +32,6 @@ if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator
     from t2t_revival.serving.export import Export
 
-PLACE = FORMATS["bergamot"].place
 PAGE = Path(__file__).with_name("bergamot.html")
 STEPS = """\
 next: cd {folder} && npm install --prefix . @browsermt/bergamot-translator && python3 -m http.server
@@ -70,7 +67,9 @@ class Side(NamedTuple):
             return cls(vocabulary.model, np.array(rows))
         if isinstance(vocabulary, Vocabulary):
             return cls(vocabulary.content, np.arange(vocabulary.size))
-        raise T2TError(f"{PLACE.name} has SentencePiece vocabularies; {vocabulary.path} is of another kind")
+        raise T2TError(
+            f"bergamot's format has SentencePiece vocabularies; {vocabulary.path} is of another kind"
+        )
 
 
 def export_bergamot(what: Export) -> tuple[Path, str]:
@@ -92,20 +91,18 @@ def write_bergamot(translator: Translator, folder: Path, shortlist: Translations
         shortlist: to which each search is limited. None writes none.
 
     Raises:
-        T2TError: as `check` and `check_held`; sizes are no multiples of 64, the vocabulary is T2T's, or the
-            problem is not known or has languages of other than two letters.
+        T2TError: sizes are no multiples of 64, the vocabulary is T2T's, or the problem is not known or has
+            languages of other than two letters.
     """
     hparams, options = translator.model.hparams, translator.options
-    check(options.asked(), PLACE)
-    check_held(hparams, PLACE)
     for name in ("hidden_size", "filter_size"):
         if (size := getattr(hparams, name)) % ROWS:
-            raise T2TError(f"{PLACE.name} needs multiples of {ROWS}; this model has {name}={size}")
+            raise T2TError(f"bergamot's format needs multiples of {ROWS}; this model has {name}={size}")
     sides = (getattr(translator.problem, f"{side}_lang", "") for side in ("source", "target"))
     languages = [side.partition("_")[0] for side in sides]
     if any(len(language) != LETTERS for language in languages):
         theirs = " and ".join(languages) if translator.problem else "none: give --t2t_usr_dir of its problem"
-        raise T2TError(f"{PLACE.name} has languages of two letters, not {theirs}")
+        raise T2TError(f"bergamot's format has languages of two letters, not {theirs}")
     source, target = map(Side.of, translator.vocabularies)
     pair = "".join(languages)
     shared = source.model == target.model and not translator.vocabularies.separate

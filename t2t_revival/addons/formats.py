@@ -49,7 +49,10 @@ class Format:
 
     @property
     def export(self) -> Callable[[Export], tuple[Path, str]]:
-        """The function that writes a version; it returns the version's folder, and what to do next."""
+        """The function that writes a version; it returns the version's folder, and what to do next.
+
+        It does not check that the format's place holds the model and its settings.
+        """
         return pkgutil.resolve_name(PACKAGE + self.exporter)
 
 

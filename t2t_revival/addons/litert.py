@@ -11,9 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from t2t_revival.addons.ctranslate2.format import opened_vocabularies, write_vocabularies
-from t2t_revival.addons.formats import FORMATS
 from t2t_revival.data.vocabulary.text_encoder import EOS
-from t2t_revival.decoding.capabilities import check, check_held
 from t2t_revival.decoding.engine import Inputs, SearchSettings
 from t2t_revival.decoding.search.search_graph import SearchGraph
 from t2t_revival.model.products import Matrix, replace_matrices
@@ -53,14 +51,8 @@ def write_litert(translator: Translator, folder: Path, quantize: str = "none") -
         folder: must not exist.
         quantize: "none" (float32), or "int8": matrices are stored as int8 and multiply rows that are
             quantised at each call, by XNNPACK.
-
-    Raises:
-        T2TError: as `check` and `check_held`.
     """
     options, model = translator.options, translator.model
-    place = FORMATS["litert"].place
-    check(options.asked(), place)
-    check_held(model.hparams, place)
     weights = partial(_constants, [(each, np.asarray(each)) for each in model.weights], quantize)
     graph = SearchGraph(model, translator.vocabularies.targets, options, weights)
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from t2t_revival.addons.formats import FORMATS
 from t2t_revival.addons.imports.kinds import CONFIG
 from t2t_revival.addons.imports.layers import (
     BIAS,
@@ -33,7 +32,6 @@ from t2t_revival.addons.imports.transformers import (
 from t2t_revival.data.vocabulary.marian import MarianVocabulary
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 from t2t_revival.data.vocabulary.text_encoder import EOS, PAD
-from t2t_revival.decoding.capabilities import check, check_held
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.extras import require
 
@@ -99,15 +97,12 @@ def write_transformers(translator: Translator, folder: Path, about: str) -> None
         about: what the model card says of the training.
 
     Raises:
-        T2TError: as `check` and `check_held`; or the vocabulary is T2T's, or there are two.
+        T2TError: the vocabulary is T2T's, or there are two.
     """
     require("safetensors", "--format=transformers")
     from safetensors.numpy import save
 
     hparams, options = translator.model.hparams, translator.options
-    place = FORMATS["transformers"].place
-    check(options.asked(), place)
-    check_held(hparams, place)
     tokens = _Tokens.of(translator.vocabularies)
     length = translator.max_length + options.extra_length
     special = {

@@ -9,7 +9,6 @@ import pytest
 from t2t_revival import DecodeHParams, HParams, T2TError, Transformer, Translator
 from t2t_revival.addons.ctranslate2.format import check_convertible
 from t2t_revival.addons.formats import FORMATS
-from t2t_revival.addons.litert import write_litert
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.decoding import capabilities
 from t2t_revival.decoding import options as settings
@@ -179,7 +178,6 @@ def test_a_translator_on_tensorflow_has_no_int8(translator):
     "use",
     [
         lambda translator, folder: ServingModule(translator),
-        lambda translator, folder: write_litert(translator, folder),
         lambda translator, folder: check_convertible(translator.model.hparams),
         lambda translator, folder: jax_engine(translator.model),
         lambda translator, folder: ensemble(translator.model),

@@ -55,12 +55,6 @@ def test_what_it_cannot_hold_is_refused(translator, vocabulary, subwords_file, t
     for other, message in (
         (Translator(translator.model, vocabulary), "has the model's languages: give --t2t_usr_dir"),
         (Translator(Transformer(HParams(**SIZES), subwords.size), subwords), "one SentencePiece vocabulary"),
-        (
-            Translator(
-                Transformer(HParams(**SIZES, decoder_self_attention="ssru"), vocabulary.size), vocabulary
-            ),
-            "Argos Translate's format does not support decoder_self_attention=ssru",
-        ),
     ):
         with pytest.raises(T2TError, match=message):
             write_argos(other, tmp_path / "written", "none", ABOUT)

@@ -11,11 +11,13 @@ import sentencepiece
 
 from t2t_revival import DecodeHParams, HParams, T2TError, Transformer, Translator, registry
 from t2t_revival.addons.bergamot_format import write_bergamot
+from t2t_revival.addons.formats import FORMATS
 from t2t_revival.addons.imports.marian import import_model
 from t2t_revival.addons.shortlist import Translations
 from t2t_revival.data.vocabulary.marian import MarianVocabulary
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD, Vocabulary
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
+from t2t_revival.decoding.capabilities import check_held
 from tests.support import bergamot
 from tests.support.marian_models import LINES, vocabulary_content
 
@@ -207,11 +209,12 @@ def test_what_it_cannot_hold_is_refused(vocabulary, subwords_file, tmp_path):
             {"layer_preprocess_sequence": "n", "layer_postprocess_sequence": "da"},
             "does not support layer_preprocess_sequence=n",
         ),
-        ({"hidden_size": 32}, "needs multiples of 64; this model has hidden_size=32"),
         ({"attention_key_channels": 32}, "does not support attention_key_channels=32"),
     ):
         with pytest.raises(T2TError, match=message):
-            write_bergamot(translator_of(vocabulary, **changes), tmp_path / "written")
+            check_held(HParams(**SIZES).replace(**changes), FORMATS["bergamot"].place)
+    with pytest.raises(T2TError, match="needs multiples of 64; this model has hidden_size=32"):
+        write_bergamot(translator_of(vocabulary, hidden_size=32), tmp_path / "written")
     model = translator_of(vocabulary).model
     for other, message in (
         (Translator(model, vocabulary), "languages of two letters, not none: give --t2t_usr_dir"),

@@ -14,10 +14,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from t2t_revival.addons.formats import FORMATS
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
 from t2t_revival.data.vocabulary.text_encoder import MARIAN, SUBWORDS
-from t2t_revival.decoding.capabilities import CTRANSLATE2, Place, check_held
+from t2t_revival.decoding.capabilities import CTRANSLATE2, check_held
 from t2t_revival.decoding.engine import load_transformer
 from t2t_revival.errors import T2TError
 from t2t_revival.utils import checked_json, keras_config, native_log
@@ -116,7 +115,6 @@ def export_ctranslate2(what: Export) -> tuple[Path, str]:
     """Writes a version; also returns the Python that translates with it. See `write_ctranslate2`."""
     translator, vocabularies = what.translator, what.translator.vocabularies
     options = translator.options
-    check_convertible(translator.model.hparams, FORMATS["ctranslate2"].place)
     positions = translator.max_length + options.extra_length
     mapped = format_vocabulary_map(what.shortlist, vocabularies) if what.shortlist else ""
 
@@ -274,7 +272,7 @@ def format_vocabulary_map(translations: Shortlist, vocabularies: Vocabularies) -
     return "".join(f"{piece}\t{' '.join(targets[i] for i in ids)}\n" for piece, ids in rows.items())
 
 
-def check_convertible(hparams: HParams, holder: Place = CTRANSLATE2) -> None:
+def check_convertible(hparams: HParams) -> None:
     """Checks that CTranslate2 supports a model.
 
     Raises:
@@ -283,4 +281,4 @@ def check_convertible(hparams: HParams, holder: Place = CTRANSLATE2) -> None:
     if hparams.key_channels != hparams.value_channels:
         sizes = f"{hparams.key_channels} and {hparams.value_channels}"
         raise T2TError(f"CTranslate2 needs equal sizes of keys and values; this model has {sizes} channels")
-    check_held(hparams, holder)
+    check_held(hparams, CTRANSLATE2)
