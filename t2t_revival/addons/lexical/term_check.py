@@ -16,12 +16,12 @@ from typing import NamedTuple
 from t2t_revival.addons.lexical.constraints import LineConstraints, Term, count, occurrences, united
 from t2t_revival.data.vocabulary.spans import match_words, split_words
 from t2t_revival.data.vocabulary.text_encoder import symbol
+from t2t_revival.decoding.addons import Outputs
 from t2t_revival.decoding.lines.preprocessor import LINE_ENDS
 from t2t_revival.decoding.outputs import Translation
 from t2t_revival.utils.unicode_forms import normalized
 
 EDGES = re.compile(r"^\W+|\W+$")
-Outputs = Mapping[int, list[Translation]]
 
 
 class TermLine(NamedTuple):
@@ -134,34 +134,17 @@ class TermCheck:
             free: decodes lines, by index, without constraints.
             forced: decodes lines with other constraints than their own; may leave out some.
         """
-        first = self.checked(outputs)
-        failed = self.failed(first)
-        if not failed:
-            return first
-        constraints = self.stricter(first, await free(failed))
-        return self.better(first, await forced(constraints) if constraints else {})
-
-    def checked(self, outputs: Outputs) -> Outputs:
-        """Returns outputs with the terms that are not aligned."""
-        return {at: self.lines[at].check(own) for at, own in outputs.items()}
-
-    def failed(self, first: Outputs) -> list[int]:
-        """Returns the lines whose best output has a term that is not aligned."""
-        return [at for at, own in first.items() if own[0].unaligned]
-
-    def stricter(self, first: Outputs, free: Outputs) -> dict[int, LineConstraints]:
-        """Returns the constraints of another search, of the lines that have others in it."""
-        found = {at: self.lines[at].stricter(first[at][0], own[0]) for at, own in free.items()}
-        return {at: one for at, one in found.items() if one != self.lines[at].constraints}
-
-    def better(self, first: Outputs, second: Outputs) -> Outputs:
-        """Returns the better outputs of each line of two searches, of which the second is not checked yet."""
-
-        def faults(at: int, outputs: list[Translation]) -> tuple[int, ...]:
-            return self.lines[at].faults(outputs[0])
-
-        own = self.checked(second)
-        return {**first, **{at: one for at, one in own.items() if faults(at, one) < faults(at, first[at])}}
+        first = {at: self.lines[at].check(own) for at, own in outputs.items()}
+        failed = [at for at, own in first.items() if own[0].unaligned]
+        unforced = await free(failed) if failed else {}
+        constraints = {at: self.lines[at].stricter(first[at][0], own[0]) for at, own in unforced.items()}
+        others = {at: one for at, one in constraints.items() if one != self.lines[at].constraints}
+        second = await forced(others) if others else {}
+        for at, own in second.items():
+            line, found = self.lines[at], self.lines[at].check(own)
+            if line.faults(found[0]) < line.faults(first[at][0]):
+                first[at] = found
+        return first
 
 
 def _sources(output: Translation, begin: int, end: int) -> set[int]:
