@@ -45,6 +45,8 @@ class Form:
         after: `ANYTHING` may follow; `BOUNDARY`: not a token that continues the word; `NOTHING` but EOS;
             `AT_ONCE`: the phrase is complete without a look at what follows.
         open_end: whether the form does not end its run.
+        edges: the place after a token, by place and token, where the form may be written in other tokens too;
+            `None` if not.
     """
 
     ids: tuple[int, ...]
@@ -52,40 +54,17 @@ class Form:
     after_run: bool = False
     after: int = ANYTHING
     open_end: bool = False
+    edges: Mapping[tuple[int, int], int] | None = field(default=None, hash=False)
 
-    @property
+    @cached_property
+    def steps(self) -> Mapping[tuple[int, int], int]:
+        """The place after a token, by place and token; the form begins at place 0."""
+        return self.edges or {(place, token): place + 1 for place, token in enumerate(self.ids)}
+
+    @cached_property
     def end(self) -> int:
-        """The place where the form is complete; it begins at place 0."""
-        return len(self.ids)
-
-    @property
-    def tokens(self) -> set[int]:
-        """All tokens of the form."""
-        return {*self.ids}
-
-    def following(self, place: int, token: int) -> int | None:
-        """Returns the place after a token, `None` if the form has not that token at a place."""
-        return place + 1 if place < self.end and self.ids[place] == token else None
-
-
-@dataclass(frozen=True, eq=False)
-class Lattice(Form):
-    """All ways to write a form in tokens of the vocabulary; places are those of its characters.
-
-    Attributes:
-        edges: the place after a token, by place and token.
-        end: see `Form`.
-    """
-
-    edges: Mapping[tuple[int, int], int] = field(default_factory=dict)
-    end: int = 0
-
-    @property
-    def tokens(self) -> set[int]:
-        return {token for _, token in self.edges}
-
-    def following(self, place: int, token: int) -> int | None:
-        return self.edges.get((place, token))
+        """The place where the form is complete."""
+        return max(self.steps.values())
 
 
 class Spelling:
@@ -135,15 +114,15 @@ class Spelling:
             raise T2TError(f"the vocabulary cannot spell {phrase!r}: leave it out, or write it otherwise")
         return tuple(forms)
 
-    def _lattice(self, form: Form) -> Lattice:
-        """Returns all ways to write a form."""
+    def _lattice(self, form: Form) -> Form:
+        """Returns a form with all ways to write it; places are those of its characters."""
         text = "".join(self.vocabulary.pieces[token] for token in form.ids)
         edges = {
             (start, self._tokens[text[start:end]]): end
             for start, end in combinations(range(len(text) + 1), 2)
             if text[start:end] in self._tokens
         }
-        return Lattice(form.ids, form.at_start, form.after_run, form.after, form.open_end, edges, len(text))
+        return replace(form, edges=edges)
 
     def _automaton(self, forms: tuple[Form, ...]) -> Automaton:
         """Returns the automaton of a phrase's forms."""
@@ -251,7 +230,7 @@ class _State:
         )
         begun = [] if emits else [*self.items]
         begun += [(form, 0) for form in forms if self.may_begin(form)]
-        steps = ((form, form.following(place, token)) for form, place in begun)
+        steps = ((form, form.steps.get((place, token))) for form, place in begun)
         items = {(form, place) for form, place in steps if place is not None}
         at_once = any(form.after == AT_ONCE and place == form.end for form, place in items)
         return _State(frozenset(() if at_once else items), False, closed), emits or at_once
@@ -280,7 +259,7 @@ def automaton(forms: Sequence[Form], spelling: Spelling) -> Automaton:
         forms: of the phrase.
         spelling: of the vocabulary.
     """
-    alphabet = sorted({token for form in forms for token in form.tokens})
+    alphabet = sorted({token for form in forms for _, token in form.steps})
     tokens = [(PAD, kind) for kind in range(OTHER_CLASSES)]
     tokens += [(token, int(spelling.classes[token])) for token in alphabet]
     states = [_State(frozenset(), True, True)]
