@@ -164,9 +164,9 @@ def test_other_models_are_refused(tmp_path, settings, message):
 
 
 ARRAYS = [
-    ({"encoder_l1_self_Wx": np.ones((2, 2))}, "the model has encoder_l1_self_Wx, which is not supported"),
+    ({"encoder_l1_self_Wx": np.ones((2, 2))}, "the model has encoder_l1_self_Wx, which has no place here"),
     ({"decoder_ff_logit_out_b": np.float32(1)}, r"final_logits_bias has the shape \(\)"),
-    ({"Wpos": np.ones((2, 2))}, "the model has Wpos, which is not supported"),
+    ({"Wpos": np.ones((2, 2))}, "the model has Wpos, which has no place here"),
     ({"Wemb": np.ones((119, 16), np.int8)}, "Wemb is of the type int8, not of floating-point numbers"),
     ({"Wemb": np.ones((90, 16))}, r"shared\.weight has the shape \(90, 16\)"),
 ]

@@ -17,6 +17,7 @@ from t2t_revival.addons.imports.layers import BIAS, SOURCE, SSRU, Layers
 from t2t_revival.addons.imports.model import (
     HPARAMS_SET,
     ImportResult,
+    check_config,
     check_unused,
     one_way_problem,
     reading,
@@ -212,17 +213,17 @@ def _table(content: bytes, path: Path) -> dict[str, int]:
 
 
 def _renamed(arrays: Mapping[str, np.ndarray], path: Path) -> dict[str, np.ndarray]:
-    """Returns weights by transformers' names, in its layout: kernels [out, in], vectors of one dimension."""
+    """Returns weights by transformers' names, in its layout: kernels [out, in], vectors of one dimension.
+
+    Unknown ones keep their names.
+    """
     renamed = {}
     for name, array in arrays.items():
         if array.dtype.kind != "f":
             raise T2TError(f"{path}: {name} is of the type {array.dtype}, not of floating-point numbers")
-        ours = OTHERS.get(name)
-        if match := LAYER.fullmatch(name):
-            part = OF_LAYERS.get(match[3])
-            ours = part and f"{match[1]}.layers.{int(match[2]) - 1}.{part}"
-        if ours is None:
-            raise T2TError(f"{path}: the model has {name}, which is not supported")
+        ours = OTHERS.get(name, name)
+        if (match := LAYER.fullmatch(name)) and match[3] in OF_LAYERS:
+            ours = f"{match[1]}.layers.{int(match[2]) - 1}.{OF_LAYERS[match[3]]}"
         is_table = ours.endswith(("embed_tokens.weight", "shared.weight"))
         renamed[ours] = array if is_table else array.reshape(-1) if 1 in array.shape else array.T
     return renamed
@@ -251,15 +252,11 @@ def names_there(weights: Mapping[str, np.ndarray], hparams: HParams) -> dict[str
 
 
 def _check(config: Mapping[str, Any], path: Path) -> None:
-    for name in ("enc-depth", "dec-depth", "dim-emb", "transformer-dim-ffn", "transformer-heads"):
-        if not isinstance(config.get(name), int):
-            raise T2TError(f"{path}: {name}={config.get(name)!r} is not a number")
-    supported = SUPPORTED | {"transformer-decoder-dim-ffn": (None, 0, config["transformer-dim-ffn"])}
-    if config.get("transformer-decoder-autoreg") == "rnn":
+    inner, is_recurrent = "transformer-dim-ffn", config.get("transformer-decoder-autoreg") == "rnn"
+    supported = SUPPORTED | {"transformer-decoder-dim-ffn": (None, 0, config.get(inner))}
+    if is_recurrent:
         supported["dec-cell"] = ("ssru",)
-    for name, values in supported.items():
-        if name in config and config[name] not in values:
-            raise T2TError(f"{path}: {name}={config[name]!r} is not supported")
+    check_config(config, path, ("enc-depth", "dec-depth", "dim-emb", inner, "transformer-heads"), supported)
 
 
 def _yaml(content: bytes, where: str, texts: bool = False) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -97,6 +97,23 @@ def check_unused(output_dir: Path) -> None:
     existing += [checkpoint.path.name for checkpoint in checkpoints.list_checkpoints(output_dir)]
     if existing:
         raise T2TError(f"--output_dir={output_dir} is in use: it holds {existing[0]}; use another")
+
+
+def check_config(
+    config: Mapping[str, Any], where: Path, numbers: Iterable[str], supported: Mapping[str, Sequence[Any]]
+) -> None:
+    """Checks a model's settings: whole `numbers` that it must have, and `supported` values of others.
+
+    Raises:
+        T2TError: one is not supported; names it and its file, `where`.
+    """
+    for name in numbers:
+        if not isinstance(config.get(name), int):
+            raise T2TError(f"{where}: {name}={config.get(name)!r} is not a whole number")
+    for name, values in supported.items():
+        if name in config and config[name] not in values:
+            known = " or ".join(map(repr, values))
+            raise T2TError(f"{where}: {name}={config[name]!r} is not supported, but {known}")
 
 
 def one_way_problem(name: str) -> Problem:

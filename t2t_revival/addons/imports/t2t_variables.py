@@ -101,28 +101,19 @@ class T2TCheckpoint:
 
 
 def _prefix(path: Path) -> Path:
-    if path.is_dir():
-        return _newest(path)
-    prefix = path.with_name(FILE_SUFFIX.sub("", path.name))
-    if not index_file(prefix).is_file():
-        raise T2TError(f"no tensor2tensor checkpoint {prefix}: {prefix.name}.index is missing")
-    return prefix
-
-
-def _newest(folder: Path) -> Path:
-    """Returns the prefix in `folder` that the file `checkpoint` names, perhaps with another folder."""
+    """Returns a checkpoint's prefix; in a folder, the one that its file `checkpoint` names."""
+    if not path.is_dir():
+        return path.with_name(FILE_SUFFIX.sub("", path.name))
     try:
-        state = tf.train.get_checkpoint_state(str(folder))
+        state = tf.train.get_checkpoint_state(str(path))
     except ValueError:  # the file names no checkpoint
         state = None
     if state is None:
-        raise T2TError(
-            f"no tensor2tensor checkpoint in {folder}: there is no file `checkpoint` that names one"
-        )
-    prefix = folder / Path(state.model_checkpoint_path).name
+        raise T2TError(f"no tensor2tensor checkpoint in {path}: there is no file `checkpoint` that names one")
+    prefix = path / Path(state.model_checkpoint_path).name  # which may be named in another folder
     if not index_file(prefix).is_file():
         raise T2TError(
-            f"no tensor2tensor checkpoint in {folder}: its file `checkpoint` names "
+            f"no tensor2tensor checkpoint in {path}: its file `checkpoint` names "
             f"{state.model_checkpoint_path}, and there is no {index_file(prefix)}"
         )
     return prefix

@@ -16,6 +16,7 @@ from t2t_revival.addons.imports.layers import SHARED, SOFTMAX, SOURCE, TARGET, L
 from t2t_revival.addons.imports.model import (
     HPARAMS_SET,
     ImportResult,
+    check_config,
     check_unused,
     one_way_problem,
     reading,
@@ -36,7 +37,7 @@ ARCHITECTURE = "MarianMTModel"
 AGAIN = "get the model again"
 ACTIVATIONS = {"swish": "swish", "silu": "swish", "relu": "relu", "gelu": "gelu"}
 EPSILON = 1e-5  # of PyTorch's norms
-SUPPORTED = {  # values of config.json; one that it lacks is the first
+SUPPORTED: dict[str, tuple[Any, ...]] = {  # values that config.json may have or not
     "scale_embedding": (True,),
     "static_position_embeddings": (True,),
     "normalize_before": (False,),
@@ -240,17 +241,11 @@ def _check(config: Mapping[str, Any], path: Path) -> None:
     if kind != ("marian", [ARCHITECTURE]):
         raise T2TError(f"{path}: a model of the kind {kind[0]}, {kind[1]}, not {ARCHITECTURE}: not supported")
     sizes = ("encoder_layers", "decoder_layers", "d_model", "encoder_ffn_dim", "encoder_attention_heads")
-    for name in (*sizes, "vocab_size", "pad_token_id", "eos_token_id"):
-        if not isinstance(config.get(name), int):
-            raise T2TError(f"{path}: {name}={config.get(name)!r} is not a whole number")
-    supported = {
-        **SUPPORTED,
+    needed = {
         "activation_function": (*ACTIVATIONS,),
-        "decoder_ffn_dim": (config["encoder_ffn_dim"],),
-        "decoder_attention_heads": (config["encoder_attention_heads"],),
-        "decoder_start_token_id": (config["pad_token_id"], None),
+        "decoder_ffn_dim": (config.get("encoder_ffn_dim"),),
+        "decoder_attention_heads": (config.get("encoder_attention_heads"),),
+        "decoder_start_token_id": (config.get("pad_token_id"), None),
     }
-    for name, values in supported.items():
-        value = config.get(name, values[0] if name in SUPPORTED else None)
-        if value not in values:
-            raise T2TError(f"{path}: {name}={value!r} is not supported, but {' or '.join(map(repr, values))}")
+    whole = {**dict.fromkeys(needed), **config}
+    check_config(whole, path, (*sizes, "vocab_size", "pad_token_id", "eos_token_id"), SUPPORTED | needed)
