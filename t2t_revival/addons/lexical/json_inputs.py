@@ -63,17 +63,16 @@ def _parse(line: str) -> JsonLine:
         values = json.loads(line, object_pairs_hook=_object)
     except (ValueError, RecursionError) as error:
         raise T2TError(f"not JSON ({error}): {EXAMPLE}") from error
-    if not isinstance(values, dict):
-        raise T2TError(f"not a JSON object: {EXAMPLE}")
-    for name in values:
-        if name not in NAMES:
-            raise T2TError(_unknown(name))
-    for fault in _faults({"text": None, "constraints": [], "avoid": [], "terms": {}, **values}):
+    for fault in _faults(values):
         raise T2TError(fault)
     return JsonLine(**values)
 
 
-def _faults(line: dict[str, Any]) -> Iterator[str]:
+def _faults(values: Any) -> Iterator[str]:
+    if not isinstance(values, dict):
+        yield f"not a JSON object: {EXAMPLE}"
+    yield from (_unknown(name) for name in values if name not in NAMES)
+    line = {"text": None, "constraints": [], "avoid": [], "terms": {}, **values}
     if not isinstance(line["text"], str):
         yield f'no "text" that is a string: {EXAMPLE}'
     for name in ("constraints", "avoid"):
