@@ -130,16 +130,12 @@ def describe_faults(lines: Sequence[str], kind: str, first_line: int = 1) -> lis
     """Returns lines for people about tags that have no partner, and about markup that is not recognised."""
     plains = [take_out(line, kind) for line in lines]
     faults = {
-        "tags without their start or end tag, which are placed each for itself": [
-            bool(plain.unbalanced) for plain in plains
-        ],
-        "what looks like markup is incomplete or not recognised, and is translated as text": [
-            plain.unknown for plain in plains
-        ],
+        "tags without their start or end tag, which are placed each for itself": "unbalanced",
+        "what looks like markup is incomplete or not recognised, and is translated as text": "unknown",
     }
-    return [_describe(fault, found, first_line) for fault, found in faults.items() if any(found)]
-
-
-def _describe(fault: str, found: Sequence[bool], first_line: int) -> str:
-    others = f", and {sum(found) - 1:,} more lines" if sum(found) > 1 else ""
-    return f"line {found.index(True) + first_line}{others}: {fault}"
+    described = []
+    for fault, attribute in faults.items():
+        if found := [number for number, one in enumerate(plains, first_line) if getattr(one, attribute)]:
+            others = f", and {len(found) - 1:,} more lines" if len(found) > 1 else ""
+            described.append(f"line {found[0]}{others}: {fault}")
+    return described
