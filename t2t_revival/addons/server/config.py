@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from t2t_revival.decoding.options import CTRANSLATE2, ENGINES, FLOAT32, PRECISIONS, TENSORFLOW
-from t2t_revival.errors import T2TError
+from t2t_revival.errors import T2TError, at
 from t2t_revival.utils import checked_yaml
 from t2t_revival.utils.checked_yaml import check_keys
 
@@ -79,15 +79,15 @@ def load_config(path: Path) -> list[ModelConfig]:
     Raises:
         T2TError: it cannot be read or is not valid.
     """
-    try:
+    with at(f"--config={path}"):
         values = checked_yaml.load(path)
         check_keys("the file", values, {"models": list})
-        models = [
-            _model(f"model {n}", entry, path.parent) for n, entry in enumerate(values.get("models", ()), 1)
-        ]
+        models = []
+        for number, entry in enumerate(values.get("models", ()), 1):
+            check_keys(f"model {number}", entry, KEYS)
+            with at(f"model {number}"):
+                models.append(_model(entry, path.parent))
         _check_names(models)
-    except T2TError as error:
-        raise T2TError(f"--config={path}: {error}") from error
     return models
 
 
@@ -110,31 +110,27 @@ def check_name(name: str) -> str:
     return name
 
 
-def _model(where: str, entry: Any, folder: Path) -> ModelConfig:
-    check_keys(where, entry, KEYS)
+def _model(entry: dict[str, Any], folder: Path) -> ModelConfig:
     paths = {
         key: folder / Path(entry[key]).expanduser() for key in ("saved_model", "output_dir") if entry.get(key)
     }
     if len(paths) != 1:
-        raise T2TError(f"{where}: give saved_model, an export_dir, or output_dir, a training's folder")
+        raise T2TError("give saved_model, an export_dir, or output_dir, a training's folder")
     if "checkpoint" in entry and "output_dir" not in paths:
-        raise T2TError(f"{where}: checkpoint is for an output_dir")
+        raise T2TError("checkpoint is for an output_dir")
     if "output_dir" in paths and ("keep" in entry or "labels" in entry):
-        raise T2TError(f"{where}: keep and labels are for a saved_model: an output_dir has one version")
+        raise T2TError("keep and labels are for a saved_model: an output_dir has one version")
     if "problem" in entry and "saved_model" not in paths:
-        raise T2TError(f"{where}: problem is for a saved_model: an output_dir names its own")
+        raise T2TError("problem is for a saved_model: an output_dir names its own")
     if entry.get("keep", 1) < 1:
-        raise T2TError(f"{where}: keep={entry['keep']} must be at least 1")
+        raise T2TError(f"keep={entry['keep']} must be at least 1")
     labels = entry.get("labels", {})
     if any(not isinstance(label, str) or not isinstance(number, int) for label, number in labels.items()):
-        raise T2TError(f"{where}: labels must be texts with the number of a version, such as {{stable: 1}}")
+        raise T2TError("labels must be texts with the number of a version, such as {stable: 1}")
     if not entry.get("name"):
-        raise T2TError(f"{where}: name is missing")
+        raise T2TError("name is missing")
     check_name(entry["name"])
-    try:
-        return ModelConfig(**{**entry, **paths})
-    except T2TError as error:
-        raise T2TError(f"{where}: {error}") from error
+    return ModelConfig(**{**entry, **paths})
 
 
 def _check_names(models: Sequence[ModelConfig]) -> None:
