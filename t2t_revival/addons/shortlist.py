@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -51,14 +51,7 @@ class Translations:
             T2TError: it cannot be written.
         """
         content = io.BytesIO()
-        np.savez_compressed(
-            content,
-            best=self.best,
-            frequent=self.frequent,
-            fingerprint=np.array(self.fingerprint),
-            target_vocab_size=np.array(self.target_vocab_size),
-            learned_from=np.array(self.learned_from),
-        )
+        np.savez_compressed(content, **vars(self))
         path = output_dir / FILE_NAME
         with writing(path, "free some space, or mend the folder's permissions"), atomic_write(path) as file:
             file.write(content.getvalue())
@@ -90,14 +83,8 @@ class Translations:
             raise T2TError(f"decode_hparams: shortlist: no {path}; to learn it, run ", learning)
         try:
             with np.load(path, allow_pickle=False) as arrays:
-                known = {name: arrays[name] for name in arrays.files}
-            found = cls(
-                known["best"],
-                known["frequent"],
-                str(known["fingerprint"]),
-                int(known["target_vocab_size"]),
-                str(known["learned_from"]),
-            )
+                known = [arrays[attribute.name] for attribute in fields(cls)]
+            found = cls(*(value if value.ndim else value.item() for value in known))
         except Exception as error:  # NumPy and zipfile raise many kinds for a corrupt file
             raise T2TError(f"{path}: corrupt; to learn it again, run ", learning) from error
         if found.fingerprint != fingerprint:

@@ -39,7 +39,7 @@ def page(attention: Attention, about: str) -> str:
     style_hash, script_hash = hashes()
     return Template(_file("html")).substitute(
         about=html.escape(about),
-        data=_as_script(data(attention)),
+        data=json.dumps(data(attention)).replace("<", "\\u003c"),  # "</script>" would end the script
         script=_file("js"),
         script_hash=script_hash,
         style=_file("css"),
@@ -76,11 +76,6 @@ def _kind(attention: AttentionWeights) -> dict[str, Any]:
         "heads": attention.heads,
         "weights": base64.b64encode(weights.tobytes()).decode(),  # [layers, heads, query, memory]
     }
-
-
-def _as_script(value: Any) -> str:
-    """Returns ASCII JSON for a script element, without a "<" that would end the element."""
-    return json.dumps(value).replace("<", "\\u003c")
 
 
 def _file(kind: str) -> str:

@@ -305,7 +305,9 @@ class CTranslate2Engine(Engine):
                 use_vmap=bool(self._converted.vocabulary_map),
                 disable_unk=self._bans_unknown,
             )
-        forced = self._prefix_log_probs(sources, prefixes)
+        forced = [0.0] * len(prefixes)  # log-probabilities of the prefixes, which the scores leave out
+        if any(prefixes):
+            forced = [sum(values[:-1]) for values in self._token_log_probs(sources, prefixes)]
         return [
             [
                 Hypothesis([self._ids[piece] for piece in pieces], score * len(pieces) ** exponent + log_prob)
@@ -315,12 +317,6 @@ class CTranslate2Engine(Engine):
             or [Hypothesis([EOS], 0.0)]  # of a source without tokens
             for result, log_prob in zip(results, forced, strict=True)
         ]
-
-    def _prefix_log_probs(self, sources: list[list[str]], prefixes: list[list[str]]) -> list[float]:
-        """Returns the log-probability of each prefix, which CTranslate2's scores leave out."""
-        if not any(prefixes):
-            return [0.0] * len(prefixes)
-        return [sum(values[:-1]) for values in self._token_log_probs(sources, prefixes)]
 
     def _token_log_probs(self, sources: list[list[str]], targets: list[list[str]]) -> Iterator[list[float]]:
         """Yields the log-probabilities of each target's tokens, that of EOS last."""
@@ -337,7 +333,13 @@ def check_usable(hparams: HParams, options: DecodeHParams, precision: str) -> No
     """
     capabilities.check(options.asked(), capabilities.CTRANSLATE2, *capabilities.places_of(hparams))
     check_convertible(hparams)
-    _check_precision(precision, find_device())
+    device = find_device()
+    import ctranslate2
+
+    supported = ctranslate2.get_supported_compute_types(device)
+    if precision not in supported:
+        offered = " or ".join(kind for kind in PRECISIONS if kind in supported)
+        raise T2TError(f"CTranslate2 does not compute in {precision} on this {device}: use {offered}")
 
 
 def find_device() -> str:
@@ -353,16 +355,6 @@ def find_device() -> str:
 def num_parallel_batches() -> int:
     """Returns how many batches to decode at the same time: one on a GPU, else as many as there are cores."""
     return 1 if find_device() == GPU else cores()
-
-
-def _check_precision(precision: str, device: str) -> None:
-    """Rejects a precision that CTranslate2 does not support on a device."""
-    import ctranslate2
-
-    supported = ctranslate2.get_supported_compute_types(device)
-    if precision not in supported:
-        offered = " or ".join(kind for kind in PRECISIONS if kind in supported)
-        raise T2TError(f"CTranslate2 does not compute in {precision} on this {device}: use {offered}")
 
 
 def _to_pieces(ids: Sequence[int], pieces: Sequence[str]) -> list[str]:

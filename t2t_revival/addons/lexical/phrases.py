@@ -11,7 +11,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from itertools import combinations, product
 
 import numpy as np
@@ -79,7 +79,10 @@ class Spelling:
 
     def __init__(self, vocabulary: TextEncoder) -> None:
         self.vocabulary = vocabulary
-        self.forms, self.automaton = lru_cache(CACHED)(self._forms), lru_cache(CACHED)(self._automaton)
+        self.forms, self.automaton = (
+            lru_cache(CACHED)(self._forms),
+            lru_cache(CACHED)(partial(automaton, spelling=self)),
+        )
         self.lattice = lru_cache(CACHED)(self._lattice)
         self.closing = PAD
         if isinstance(vocabulary, SubwordVocabulary):
@@ -123,10 +126,6 @@ class Spelling:
             if text[start:end] in self._tokens
         }
         return replace(form, edges=edges)
-
-    def _automaton(self, forms: tuple[Form, ...]) -> Automaton:
-        """Returns the automaton of a phrase's forms."""
-        return automaton(forms, self)
 
     @cached_property
     def _tokens(self) -> dict[str, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import NamedTuple
@@ -76,18 +76,13 @@ def take_out(line: str, kind: str) -> Plain:
     if not marked.spans:
         return Plain(line, marked.texts[0], escaped=escaped, unknown=marked.unknown)
     text, marks = marked.texts[0].strip(), []
-    for first, end in _runs(marked):
+    last = len(marked.spans)
+    words = [number for number in range(1, last) if marked.texts[number].strip()]
+    for first, end in zip([0, *words], [*words, last], strict=True):  # spans with only space between
         gap, run = _run(line, marked, first, end, len(text))
         marks += run
         text += gap + marked.texts[end].strip()
     return Plain(line, text, tuple(marks), escaped, marked.unbalanced, marked.unknown)
-
-
-def _runs(marked: Marked) -> Iterator[tuple[int, int]]:
-    """Yields numbers of the first span, and of that after the last, of those with only space between."""
-    last = len(marked.spans)
-    inner = [number for number in range(1, last) if marked.texts[number].strip()]
-    yield from zip([0, *inner], [*inner, last], strict=True)
 
 
 def _run(line: str, marked: Marked, first: int, end: int, place: int) -> tuple[str, list[Mark]]:

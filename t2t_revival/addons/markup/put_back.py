@@ -32,7 +32,8 @@ def put_back(plain: Plain, output: str, links: Links) -> str:
     alignment = align_units(plain.text, (mark.place for mark in plain.marks), output, links)
     pieces, position = [], 0
     for run in _runs(lay_out(plain.marks, output, alignment), output):
-        start, end = _around(run, output)
+        start = len(output[: run[0][0]].rstrip())
+        end = len(output) - len(output[run[-1][0] :].lstrip())
         pieces += [_written(output[position:start], plain), _joined(plain.marks, run, output, start, end)]
         position = end
     return "".join([*pieces, _written(output[position:], plain)])
@@ -52,12 +53,6 @@ def _runs(placed: Sequence[Placed], output: str) -> Iterator[list[Placed]]:
         run.append((offset, number))
     if run:
         yield run
-
-
-def _around(run: Sequence[Placed], output: str) -> tuple[int, int]:
-    """Returns where the white space around a run begins and ends."""
-    first, last = run[0][0], run[-1][0]
-    return len(output[:first].rstrip()), len(output) - len(output[last:].lstrip())
 
 
 def _joined(marks: Sequence[Mark], run: Sequence[Placed], output: str, start: int, end: int) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -87,7 +87,11 @@ def load_config(path: Path) -> list[ModelConfig]:
             check_keys(f"model {number}", entry, KEYS)
             with at(f"model {number}"):
                 models.append(_model(entry, path.parent))
-        _check_names(models)
+        names = [model.name for model in models]
+        if not names:
+            raise T2TError("models is missing or empty: list a name and a saved_model or output_dir of each")
+        if twice := next((name for name in names if names.count(name) > 1), None):
+            raise T2TError(f"two models are called {twice}: give each a name of its own")
     return models
 
 
@@ -131,11 +135,3 @@ def _model(entry: dict[str, Any], folder: Path) -> ModelConfig:
         raise T2TError("name is missing")
     check_name(entry["name"])
     return ModelConfig(**{**entry, **paths})
-
-
-def _check_names(models: Sequence[ModelConfig]) -> None:
-    names = [model.name for model in models]
-    if not names:
-        raise T2TError("models is missing or empty: list a name and a saved_model or output_dir of each")
-    if twice := next((name for name in names if names.count(name) > 1), None):
-        raise T2TError(f"two models are called {twice}: give each a name of its own")
