@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 from t2t_revival.addons.imports import transformers
@@ -17,10 +18,7 @@ from t2t_revival.utils.files import writing
 
 NAME = re.compile(r"hf:([\w.-]+/[\w.-]+)(?:@([\w./-]+))?")
 FORMAT = 1  # of imported models: another number imports them anew
-FILES = [  # besides the weights
-    *(CONFIG, transformers.TOKENIZER),
-    *(transformers.TABLE, *transformers.SPMS),
-]
+FILES = [CONFIG, transformers.TOKENIZER, transformers.TABLE, *transformers.SPMS]  # besides the weights
 OPTIONAL = [transformers.GENERATION, transformers.TARGET_TABLE, transformers.ADDED]
 
 
@@ -42,28 +40,27 @@ def download(name: str) -> Path:
         raise T2TError(f"{name}: not a name of the hub, such as hf:Helsinki-NLP/opus-mt-en-de")
     repository, revision = match.groups()
 
-    def snapshot(weights: str, local: bool) -> Path:
-        shards_too = weights.replace(".", "*.") + "*"
-        files = [*FILES, *OPTIONAL, shards_too]
-        return Path(
-            snapshot_download(repository, revision=revision, allow_patterns=files, local_files_only=local)
-        )
+    def snapshot(local: bool) -> Path | None:
+        for weights in transformers.WEIGHTS:
+            files = [*FILES, *OPTIONAL, weights.replace(".", "*.") + "*"]  # of shards too
+            folder = snapshot_download(
+                repository, revision=revision, allow_patterns=files, local_files_only=local
+            )
+            if is_complete(Path(folder)):
+                return Path(folder)
+        return None
 
-    for weights in transformers.WEIGHTS:
-        try:
-            if (folder := snapshot(weights, local=True)) and is_complete(folder):
-                return folder
-        except (LocalEntryNotFoundError, HFValidationError):
-            pass
+    with suppress(LocalEntryNotFoundError, HFValidationError):
+        if folder := snapshot(local=True):
+            return folder
     if constants.HF_HUB_OFFLINE or silent_hosts([constants.ENDPOINT]):
         raise T2TError(
             f"{name}: not in the cache of the hub, {constants.HF_HUB_CACHE}, and the hub does not answer, or "
             "HF_HUB_OFFLINE forbids to ask it: download it elsewhere, and give its folder"
         )
     try:
-        for weights in transformers.WEIGHTS:
-            if is_complete(folder := snapshot(weights, local=False)):
-                return folder
+        if folder := snapshot(local=False):
+            return folder
     except (HfHubHTTPError, HFValidationError, OSError) as error:
         raise T2TError(f"{name}: {str(error).splitlines()[0]}") from error
     raise T2TError(f"{name}: no MarianMT model: it lacks one of {', '.join(FILES)} and the weights")
