@@ -20,8 +20,7 @@ class Marked:
     """A line as texts and the spans between them.
 
     Attributes:
-        spans: in the line's order, without entities.
-        partners: index of the other tag of each span's element.
+        spans: in the line's order, without entities; each `OPEN` has its `CLOSE`.
         texts: before, between and after the spans, with characters for entities; one more than spans.
         has_entities: whether the line had any.
         unbalanced: number of tags that have no partner, and stand alone.
@@ -29,7 +28,6 @@ class Marked:
     """
 
     spans: list[Span]
-    partners: list[int | None]
     texts: list[str]
     has_entities: bool
     unbalanced: int
@@ -40,17 +38,18 @@ def parse(line: str, kind: str) -> Marked:
     """Returns the markup of a line; elements without words become one span each."""
     found = find(line, kind)
     entities = [span for span in found if span.shape == ENTITY]
-    spans, partners = _paired([span for span in found if span.shape != ENTITY])
+    spans = [span for span in found if span.shape != ENTITY]
+    partners = _partners(spans)
     alone = [span.shape in (OPEN, CLOSE) and partners[index] is None for index, span in enumerate(spans)]
     spans = [span._replace(shape=TAG) if one else span for span, one in zip(spans, alone, strict=True)]
-    spans, partners = _merged(spans, partners, _texts(line, spans, entities))
+    spans = _merged(spans, partners, _texts(line, spans, entities))
     rest = " ".join(_texts(line, spans, []))
     unknown = bool(UNKNOWN.search(rest)) or rest.count("{") != rest.count("}")
-    return Marked(spans, partners, _texts(line, spans, entities), bool(entities), sum(alone), unknown)
+    return Marked(spans, _texts(line, spans, entities), bool(entities), sum(alone), unknown)
 
 
-def _paired(spans: list[Span]) -> tuple[list[Span], list[int | None]]:
-    """Finds the partner of each tag; a closing tag ends the innermost element of its name."""
+def _partners(spans: Sequence[Span]) -> list[int | None]:
+    """Returns the index of each tag's partner; a closing tag ends the innermost element of its name."""
     partners: list[int | None] = [None] * len(spans)
     begun: list[int] = []
     names: Counter[str] = Counter()  # of those in `begun`
@@ -66,7 +65,7 @@ def _paired(spans: list[Span]) -> tuple[list[Span], list[int | None]]:
             first = begun.pop()
             names[spans[first].name] -= 1
         partners[first], partners[index] = index, first
-    return spans, partners
+    return partners
 
 
 def _texts(line: str, spans: Sequence[Span], entities: Sequence[Span]) -> list[str]:
@@ -83,16 +82,12 @@ def _texts(line: str, spans: Sequence[Span], entities: Sequence[Span]) -> list[s
     return texts
 
 
-def _merged(
-    spans: list[Span], partners: list[int | None], texts: list[str]
-) -> tuple[list[Span], list[int | None]]:
+def _merged(spans: Sequence[Span], partners: Sequence[int | None], texts: Sequence[str]) -> list[Span]:
     """Makes one span of each element without text."""
     merged: list[Span] = []
-    numbers: dict[int, int] = {}
     index = 0
     while index < len(spans):
         last = partners[index]
-        numbers[index] = len(merged)
         if last is None or last < index or any(map(str.strip, texts[index + 1 : last + 1])):
             merged.append(spans[index])
             index += 1
@@ -102,9 +97,4 @@ def _merged(
         breaks = any(one.breaks for one in inner)
         merged.append(Span(inner[0].start, inner[-1].end, shape, inner[0].name, breaks))
         index = last + 1
-    by_number: list[int | None] = [None] * len(merged)
-    for old, new in numbers.items():
-        partner = partners[old]
-        if partner is not None and merged[new].shape in (OPEN, CLOSE):
-            by_number[new] = numbers[partner]
-    return merged, by_number
+    return merged

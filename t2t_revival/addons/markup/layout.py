@@ -53,13 +53,12 @@ def _tree(marks: Sequence[Mark], sources: Sequence[Unit]) -> Element:
     path = [root]
     for number, mark in enumerate(marks):
         if mark.shape == OPEN:
-            last = mark.partner
-            assert last is not None
-            units = range(bisect_left(starts, mark.place), bisect_left(starts, marks[last].place))
-            path.append(Element(number, last, units))
+            path.append(Element(number, number, range(bisect_left(starts, mark.place), len(sources))))
             path[-2].children.append(path[-1])
         elif mark.shape == CLOSE:
-            path.pop()
+            element = path.pop()
+            element.last = number
+            element.units = range(element.units.start, bisect_left(starts, mark.place))
         else:
             path[-1].children.append(number)
     return root
@@ -67,9 +66,7 @@ def _tree(marks: Sequence[Mark], sources: Sequence[Unit]) -> Element:
 
 def _arrange(parent: Element, alignment: Alignment) -> None:
     """Places the tags of the elements in an element, and of those in them."""
-    place = Element(
-        0, 0, range(0), range(parent.outputs.start, parent.outputs.start), parent.start, parent.start
-    )
+    place, unit = parent.start, parent.outputs.start  # behind the elements so far
     runs = _runs(parent, alignment.links)
     for child, run in zip(parent.elements, runs, strict=True):
         if child.units == parent.units:
@@ -78,10 +75,10 @@ def _arrange(parent: Element, alignment: Alignment) -> None:
             child.outputs = range(run[0], run[-1] + 1)
             child.start, child.end = alignment.outputs[run[0]].start, alignment.outputs[run[-1]].end
         else:  # all its words are those of other elements
-            child.outputs = range(place.outputs.stop, place.outputs.stop)
-            child.start = child.end = place.end
+            child.outputs = range(unit, unit)
+            child.start = child.end = place
         _arrange(child, alignment)
-        place = child
+        place, unit = child.end, child.outputs.stop
 
 
 def _runs(parent: Element, links: Sequence[set[int]]) -> list[list[int]]:

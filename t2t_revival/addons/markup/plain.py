@@ -23,7 +23,6 @@ class Mark(NamedTuple):
         text: its characters.
         shape: see `Span`; an element without words is one `ITEM` or `TAG`.
         breaks: see `Span`.
-        partner: index of its element's other tag.
         place: number of characters of the plain text before it.
         before, after: whether white space or the line's end is directly beside it.
         glued_left, glued_right: whether it touches a word, perhaps with other marks between.
@@ -33,7 +32,6 @@ class Mark(NamedTuple):
     text: str
     shape: str
     breaks: bool
-    partner: int | None
     place: int
     before: bool
     after: bool
@@ -108,7 +106,6 @@ def _run(line: str, marked: Marked, first: int, end: int, place: int) -> tuple[s
             line[span.start : span.end],
             span.shape,
             span.breaks,
-            marked.partners[first + number],
             place + len(gap) * is_beyond,
             spaces[number] or (number == 0 and not has_left),
             spaces[number + 1] or (number == len(spans) - 1 and not has_right),

@@ -80,12 +80,12 @@ def test_unbalanced_tags_stand_alone():
     for line, count in (("<b>a</i>", 2), ("<b><i>a</b></i>", 2), ("<p>a", 1), ("a</p>", 1), ("<b>a</B>", 0)):
         assert take_out(line, "html").unbalanced == count
     plain = take_out("<user> <b>gave</b> <file>", "html")
-    assert [mark.partner for mark in plain.marks] == [None, 2, 1, None]
+    assert [mark.shape for mark in plain.marks] == ["tag", "open", "close", "tag"]
 
 
-def test_partners_after_elements_without_text():
-    marked = parse("<a><b></b><i>x</i></a>", "html")
-    assert marked.partners == [4, None, 3, 2, 0]
+def test_elements_without_text_are_one_span():
+    spans = parse("<a><b></b><i>x</i></a>", "html").spans
+    assert [span.shape for span in spans] == ["open", "tag", "open", "close", "close"]
 
 
 def test_no_two_spans_overlap():
