@@ -68,11 +68,11 @@ def _parse(line: str) -> JsonLine:
     return JsonLine(**values)
 
 
-def _faults(values: Any) -> Iterator[str]:
-    if not isinstance(values, dict):
+def _faults(given: Any) -> Iterator[str]:
+    if not isinstance(given, dict):
         yield f"not a JSON object: {EXAMPLE}"
-    yield from (_unknown(name) for name in values if name not in NAMES)
-    line = {"text": None, "constraints": [], "avoid": [], "terms": {}, **values}
+    yield from (_unknown(name) for name in given if name not in NAMES)
+    line = {"text": None, "constraints": [], "avoid": [], "terms": {}, **given}
     if not isinstance(line["text"], str):
         yield f'no "text" that is a string: {EXAMPLE}'
     for name in ("constraints", "avoid"):
