@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +15,6 @@ from t2t_revival.utils.checked_yaml import check_keys
 
 MODEL_NAME = re.compile(r"\w[\w.-]*")
 NAME_IN_CONFIG = re.compile(r'^\s*name:\s*"([^"]+)"', re.MULTILINE)  # as t2t-exporter writes models.config
-KEYS = {
-    "name": str,
-    "saved_model": str,
-    "output_dir": str,
-    "checkpoint": str,
-    "problem": str,
-    "engine": str,
-    "precision": str,
-    "keep": int,
-    "labels": dict,
-}
 
 
 @dataclass(frozen=True)
@@ -71,6 +60,10 @@ class ModelConfig:
                 f"precision={self.precision} is for engine=ctranslate2; for TensorFlow, "
                 "t2t-exporter --quantize writes a saved_model in another precision"
             )
+
+
+OTHER_KEYS = {"keep": int, "labels": dict}  # which are no texts
+KEYS = {one.name: OTHER_KEYS.get(one.name, str) for one in fields(ModelConfig)}
 
 
 def load_config(path: Path) -> list[ModelConfig]:
