@@ -39,7 +39,7 @@ BESIDE = {  # what values need, and settings of theirs
 
 
 class Holders(Doors):
-    """What `Variant.held_by` names: the score of a given output, or of the best one, of a line."""
+    """Holders as `Variant.held_by` names them: the score of a given output, or of the best one, of a line."""
 
     def _load(self, engine="tensorflow", folder=None):
         return Translator.load(folder or self._folder, decode_hparams=BASE, engine=engine)
