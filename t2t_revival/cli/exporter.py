@@ -24,7 +24,7 @@ from t2t_revival.cli.support.run_flags import DECODE_HPARAMS, EnsembleFlags, dec
 from t2t_revival.curve_files import best_row
 from t2t_revival.decoding import capabilities
 from t2t_revival.decoding.alignment_heads import AlignmentHeads
-from t2t_revival.decoding.options import INT8, OFF
+from t2t_revival.decoding.options import INT8, OFF, DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.utils.files import check_for_tensorflow, check_writable
@@ -64,7 +64,11 @@ def _export(flags: ExporterFlags) -> None:
     folder, row = flags.open_model(), FORMATS[flags.format]
     options, shortlist = decode_options(flags.decode_hparams, folder.run, flags.normalize), None
     of_call = {"ensemble": flags.ensemble, "int8": flags.quantize == INT8}
-    capabilities.check(options.asked(of_call), row.place)
+    asked = options.asked(of_call)
+    for name in folder.run.decode_hparams.keys() & asked.keys():
+        if getattr(options, name) == folder.run.decode_hparams[name]:
+            asked[name] += f" (the model's own; the default is {getattr(DecodeHParams, name)})"
+    capabilities.check(asked, row.place)
     capabilities.check_held(folder.hparams, row.place)
     if flags.ensemble and not flags.export_dir:
         raise T2TError("--export_dir is missing: an ensemble belongs to no output_dir")

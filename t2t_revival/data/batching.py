@@ -109,6 +109,28 @@ class ExampleCounts(NamedTuple):
     examples: int = 0
 
 
+@dataclass(frozen=True)
+class Batching:
+    """How examples become batches, beside the hparams.
+
+    Attributes:
+        replicas: the number of rows of every batch is a multiple of this.
+        accumulate: micro-batches per update, for which weights are computed together.
+        seed: seed of the order.
+        pad_to_bucket: pad both sides to the bucket's bound and fill the number of rows, so that there is one
+            shape per bucket (XLA compiles each shape separately).
+        chunk: examples shuffled together.
+        num_buckets: at most so many buckets of lengths; with 0, T2T's.
+    """
+
+    replicas: int = 1
+    accumulate: int = 1
+    seed: int = 0
+    pad_to_bucket: bool = False
+    chunk: int = CHUNK
+    num_buckets: int = 0
+
+
 class TrainingBatches:
     """An endless, resumable stream of training batches.
 
@@ -121,18 +143,13 @@ class TrainingBatches:
         data: the training split, whose corpora are mixed by weight.
         hparams: `batch_size`, `max_length`, the bucket fields and `subword_dropout` are
             read.
-        replicas: the number of rows of every batch is a multiple of this.
-        accumulate: micro-batches per update, for which weights are computed together.
-        seed: seed of the order.
+        how: see `Batching`.
         start: the first batch, which begins a group of `accumulate` micro-batches. If its batches were made
             with other settings, its chunk of examples begins again, or its epoch; see `resume_from`.
-        pad_to_bucket: pad both sides to the bucket's bound and fill the number of rows, so that there is one
-            shape per bucket (XLA compiles each shape separately).
-        chunk: examples shuffled together.
         splits: of the vocabularies of inputs and targets, for `subword_dropout`.
-        num_buckets: at most so many buckets of lengths; with 0, T2T's.
 
     Attributes:
+        how: see `Batching`.
         aligned: whether batches have word alignments.
         error: the original exception that ended the stream; TensorFlow raises only a copy of its text.
         note: one line for the user on why examples are repeated; `None` if they are not.
@@ -145,18 +162,14 @@ class TrainingBatches:
         self,
         data: SplitData,
         hparams: HParams,
+        how: Batching | None = None,
         *,
-        replicas: int = 1,
-        accumulate: int = 1,
-        seed: int = 0,
         start: IteratorState = BEGINNING,
-        pad_to_bucket: bool = False,
-        chunk: int = CHUNK,
         splits: tuple[Splits, Splits] | None = None,
-        num_buckets: int = 0,
     ) -> None:
         self.error: Exception | None = None
         self._hparams, self._splits = hparams, splits
+        self.how = how = how or Batching()
         self._data, self._shards = data, sorted(data.paths)
         self.aligned = bool(hparams.guided_alignment_weight)
         if self.aligned and not data.aligned:
@@ -165,24 +178,20 @@ class TrainingBatches:
                 f"{self._shards[0].parent} lacks: make it in another --data_dir, with --make_alignments"
             )
         self._bounds = bucket_boundaries(
-            hparams.max_length, hparams.min_length_bucket, hparams.length_bucket_step, num_buckets
+            hparams.max_length, hparams.min_length_bucket, hparams.length_bucket_step, how.num_buckets
         )
-        self._rows = [replicas * size for size in bucket_batch_sizes(self._bounds, hparams.batch_size)]
-        self.replicas = replicas
-        self._accumulate = accumulate
-        self._seed = seed
-        self._pad_to_bucket = pad_to_bucket
+        self._rows = [how.replicas * size for size in bucket_batch_sizes(self._bounds, hparams.batch_size)]
         named = (corpus for corpus in data.corpora if corpus.name)
         mixture = ",".join(f"{corpus.name}:{corpus.weight:.15g}" for corpus in named)
         self._batching_key = (
-            f"seed={seed} shards={len(self._shards)} chunk={chunk} replicas={replicas} "
+            f"seed={how.seed} shards={len(self._shards)} chunk={how.chunk} replicas={how.replicas} "
             f"batch_size={hparams.batch_size} max_length={hparams.max_length} "
             f"min_length_bucket={hparams.min_length_bucket} "
-            f"length_bucket_step={hparams.length_bucket_step} num_buckets={num_buckets} "
+            f"length_bucket_step={hparams.length_bucket_step} num_buckets={how.num_buckets} "
             f"subword_dropout={hparams.subword_dropout} subword_dropout_side={hparams.subword_dropout_side}"
             + (f" mixture={mixture}" if mixture else "")
         )
-        self._mixing = Mixing(data.corpora, seed, chunk)
+        self._mixing = Mixing(data.corpora, how.seed, how.chunk)
         self._start, self.note = resume_from(start, self._batching_key)
         self._history: dict[int, tuple[IteratorState, ExampleCounts]] = {0: (self._start, ExampleCounts())}
 
@@ -213,8 +222,10 @@ class TrainingBatches:
             batches = self._batches()
             number, total = 0, ExampleCounts()
             while True:
-                group = list(islice(batches, self._accumulate))
-                weight = np.float32(self._accumulate / sum(batch.counts.target_tokens for _, batch in group))
+                group = list(islice(batches, self.how.accumulate))
+                weight = np.float32(
+                    self.how.accumulate / sum(batch.counts.target_tokens for _, batch in group)
+                )
                 for state, batch in group:
                     number, total = number + 1, ExampleCounts(*np.add(total, batch.counts).tolist())
                     self._history[number] = (state, total)
@@ -253,13 +264,13 @@ class TrainingBatches:
         """Yields the batches of a chunk after the first `skip`; clears `records` to free memory early."""
         pairs = examples.parse(records, self._data.swapped)
         if self._hparams.subword_dropout and self._splits:
-            keys = pair_keys(records, self._shards, self._seed)
+            keys = pair_keys(records, self._shards, self.how.seed)
             pairs = sample(pairs, keys, self._splits, self._hparams)
         serialised = [record for block in records for record in block.records]
         weights = examples.floats(serialised, "weight", 1.0) if self._data.weighted else None
         alignments = examples.int_lists(serialised, "alignment")[0] if self.aligned else None
         records.clear()
-        batches = self._make_batches(pairs, np.random.default_rng([self._seed % 2**64, epoch, chunk + 1]))
+        batches = self._make_batches(pairs, np.random.default_rng([self.how.seed % 2**64, epoch, chunk + 1]))
         for batch in range(skip, len(batches)):
             following = (chunk, batch + 1) if batch + 1 < len(batches) else (chunk + 1, 0)
             members, bucket = batches[batch]
@@ -300,8 +311,8 @@ class TrainingBatches:
         members: np.ndarray,
         bucket: int,
     ) -> _Batch:
-        rows, width = -(-len(members) // self.replicas) * self.replicas, 0
-        if self._pad_to_bucket:
+        rows, width = -(-len(members) // self.how.replicas) * self.how.replicas, 0
+        if self.how.pad_to_bucket:
             rows, width = self._rows[bucket], self._bounds[bucket]
         inputs = pairs.inputs.padded(members, rows, width)
         targets = pairs.targets.padded(members, rows, width)

@@ -15,7 +15,7 @@ from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.checkpoints import selection
 from t2t_revival.checkpoints.file import CorruptCheckpointError
 from t2t_revival.curve_files import Scores
-from t2t_revival.data.batching import IteratorState, TrainingBatches
+from t2t_revival.data.batching import Batching, IteratorState, TrainingBatches
 from t2t_revival.data.records import SplitData
 from t2t_revival.data.vocabulary.text_encoder import Splits
 from t2t_revival.errors import T2TError
@@ -124,17 +124,15 @@ class Trainer:
         if start.step >= hparams.train_steps and not scores_first:
             raise folder.nothing_left(start.step, hparams.train_steps)
         is_other_data = start.was_trained_on_other_data(train)
-        batches = TrainingBatches(
-            data.shards,
-            hparams,
-            replicas=engine.replicas,
-            accumulate=accumulate,
-            seed=config.seed,
-            start=IteratorState(start.position.epoch) if is_other_data else start.position,
+        how = Batching(
+            engine.replicas,
+            accumulate,
+            config.seed,
             pad_to_bucket=engine.pads_to_bucket,
-            splits=data.splits,
             num_buckets=config.num_buckets,
         )
+        begin = IteratorState(start.position.epoch) if is_other_data else start.position
+        batches = TrainingBatches(data.shards, hparams, how, start=begin, splits=data.splits)
         if engine.chief:
             self.on_start(start)
             if batches.note:

@@ -24,6 +24,7 @@ from t2t_revival.serving.signatures import (
     WITH_SAMPLING,
     WITH_TABLES,
 )
+from tests.contract.decoding import PIECES, copied
 
 LINES = ["the dog sees 3 houses", "", "der Hund sieht Häuser 🦓"]
 ASK = """
@@ -43,6 +44,15 @@ print(json.dumps([texts(found), texts(more)]))
 
 def run(*arguments):
     return exporter.main(["t2t-exporter", *map(str, arguments)])
+
+
+def test_a_setting_of_the_models_own_is_told_from_one_that_was_given(tmp_path, capsys):
+    folder = copied(PIECES, tmp_path)
+    how = [f"--output_dir={folder}", "--format=bergamot"]
+    assert run(*how)
+    assert "does not support extra_length=6 (the model's own; the default is 50)" in capsys.readouterr().err
+    assert run(*how, "--decode_hparams=extra_length=50,mbr=chrf")
+    assert "does not support mbr=chrf: " in capsys.readouterr().err
 
 
 @pytest.mark.slow

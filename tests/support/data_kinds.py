@@ -15,7 +15,13 @@ from typing import Any
 import numpy as np
 
 from t2t_revival import HParams, Text2TextProblem, registry
-from t2t_revival.data.batching import TrainingBatches, evaluation_batches
+from t2t_revival.data.batching import (
+    BEGINNING,
+    Batching,
+    IteratorState,
+    TrainingBatches,
+    evaluation_batches,
+)
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 from tests.support.copy_shards import split_of
 
@@ -143,16 +149,24 @@ def open_problem(kind: Kind, sources: Path) -> Text2TextProblem:
 
 
 def training_batches(
-    problem: Text2TextProblem, data_dir: Path, hparams: HParams = HPARAMS, **settings: Any
+    problem: Text2TextProblem,
+    data_dir: Path,
+    hparams: HParams = HPARAMS,
+    start: IteratorState = BEGINNING,
+    **settings: Any,
 ) -> TrainingBatches:
     """Opens the batches that a training reads from a data_dir."""
     splits = problem.open(data_dir).vocabularies.splits() if hparams.subword_dropout else None
-    return TrainingBatches(problem.open(data_dir).split("train"), hparams, splits=splits, **settings)
+    return TrainingBatches(
+        problem.open(data_dir).split("train"), hparams, Batching(**settings), start=start, splits=splits
+    )
 
 
-def open_batches(paths: list[Path], hparams: HParams = HPARAMS, **settings: Any) -> TrainingBatches:
+def open_batches(
+    paths: list[Path], hparams: HParams = HPARAMS, start: IteratorState = BEGINNING, **settings: Any
+) -> TrainingBatches:
     """Opens the batches of shards."""
-    return TrainingBatches(split_of(paths), hparams, **settings)
+    return TrainingBatches(split_of(paths), hparams, Batching(**settings), start=start)
 
 
 def first_batches(batches: TrainingBatches, count: int) -> list[tuple[np.ndarray, ...]]:
