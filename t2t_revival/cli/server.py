@@ -80,7 +80,7 @@ class ServerFlags(ModelFlags, NormalizeFlags):
     port: int = flag(8501, "Port to listen at; 0 takes a free one.", most=65535)
     batch_size: int = flag(32, "Lines that are translated at once.", least=1, most=4096)
     batch_wait_ms: int = flag(
-        5, "Milliseconds, or 15% of a batch's time, that a line waits for others.", most=1000
+        5, "Milliseconds, or up to 15% of a batch's time, that a line waits for others.", most=1000
     )
     max_queue: int = flag(10_000, "Lines that may wait; with more, requests get status 503.", least=1)
     max_lines: int = flag(1024, "Lines of a request.", least=1)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from t2t_revival.serving.client import LoadedModel
     from t2t_revival.serving.signatures import Inputs
 
-WAIT_SHARE = 0.15  # of the time of the last batch that a line may wait for others
+WAIT_SHARE = 0.15  # of the time of the last batch that a line may wait for others, if that batch was full
 CANDIDATES = 1024  # oldest lines, among which those of similar length are sought
 TEXTS = ("inputs", "targets")  # inputs by whose length lines are joined
 
@@ -36,7 +36,7 @@ class BatchLimits:
         max_lines: lines of a batch.
         max_characters: characters of a batch, padding to the longest line included; a longer line is alone.
         max_wait: seconds that a line waits for others, when a thread is free for it, while another batch is
-            translated; at least, for it may be `WAIT_SHARE` of the time that the last batch took.
+            translated; at least, for it may be `WAIT_SHARE` of the time that the last batch took: under load.
         max_queue: lines that wait or are translated.
         parallel: batches that are translated at the same time.
     """
@@ -249,7 +249,8 @@ class Batcher:
         found = await loop.run_in_executor(self._threads, job.model.predict, job.signature, columns)
         seconds = time.monotonic() - started
         self._metrics.batch(len(batch), seconds)
-        self._wait = max(self.limits.max_wait, seconds * WAIT_SHARE)
+        share = WAIT_SHARE * len(batch) / self.limits.max_lines
+        self._wait = max(self.limits.max_wait, seconds * share)
         for row, line in enumerate(batch):
             line.job.rows[line.place] = {name: values[row] for name, values in found.items()}
             line.job.finish()
