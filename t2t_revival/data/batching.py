@@ -111,7 +111,7 @@ class ExampleCounts(NamedTuple):
 
 @dataclass(frozen=True)
 class Batching:
-    """How examples become batches, beside the hparams.
+    """Settings by which examples become batches, beside the hparams.
 
     Attributes:
         replicas: the number of rows of every batch is a multiple of this.
