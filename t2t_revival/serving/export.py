@@ -7,6 +7,7 @@ import shlex
 import tempfile
 import time
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -184,6 +185,7 @@ def export(
 
 def write_version(export_dir: Path, translator: Translator, write: Callable[[Path], None]) -> Path:
     """Creates a new version in `export_dir` with `write`, and its origin; returns its folder."""
+    is_new = not export_dir.exists()
     try:
         export_dir.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=export_dir, prefix=UNFINISHED) as folder:
@@ -197,6 +199,10 @@ def write_version(export_dir: Path, translator: Translator, write: Callable[[Pat
     except (OSError, tf.errors.OpError) as error:
         reason = "the disk is full" if isinstance(error, tf.errors.ResourceExhaustedError) else error
         raise T2TError(f"cannot write {export_dir}: {reason}; make room, or give another folder") from error
+    finally:
+        if is_new:
+            with suppress(OSError):  # there is a version
+                export_dir.rmdir()
 
 
 def _write_configuration(export_dir: Path, name: str) -> None:

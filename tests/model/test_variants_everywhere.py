@@ -122,3 +122,10 @@ def test_a_variant_is_held_or_refused(holders, name, value, holder, is_held):
     named = "|".join([name, *BESIDE.get((name, value), {})])
     with pytest.raises(T2TError, match=f"does not support ({named})=.*, which this model has"):
         getattr(models, holder)()
+
+
+@pytest.mark.slow
+def test_what_a_format_refuses_at_last_leaves_no_folder(tmp_path):
+    with pytest.raises(T2TError, match="needs multiples of 64"):
+        Holders(tmp_path, filter_size=96).Marian()
+    assert not [*tmp_path.rglob("export")]
