@@ -23,7 +23,6 @@ from t2t_revival.decoding.alignment_heads import AlignmentHeads
 from t2t_revival.decoding.engine import EngineConfig, Inputs, SearchSettings
 from t2t_revival.decoding.engines import Model
 from t2t_revival.decoding.lines.batching import BatchPlan, OnProgress, Result, map_batches, without
-from t2t_revival.decoding.lines.calls import Work, run
 from t2t_revival.decoding.lines.detailer import Detailer, Hypothesis, encode_pairs
 from t2t_revival.decoding.lines.line_decoder import Request
 from t2t_revival.decoding.lines.local_search import LocalModel, LocalSearch
@@ -286,10 +285,6 @@ class Translator(LineTranslator):
         terms = any(constraints.terms for constraints in request.constraints.values())
         detailer = self.term_detailer if terms else None  # made here, before threads decode
         return LocalSearch(self._local, request, preprocessor, on_truncation, self.align, detailer)
-
-    def run(self, work: Work[Result]) -> Result:
-        """Returns the result of a coroutine, which calls the engine by itself."""
-        return run(work)
 
     def encode(self, line: str, is_output: bool = False) -> list[int]:
         """Returns the ids of a line, or of an output, with EOS, not truncated; line ends count as spaces.

@@ -13,8 +13,8 @@ from t2t_revival.data.word_alignment import Link
 from t2t_revival.decoding import capabilities
 from t2t_revival.decoding.addons import Attempt, ConstrainedSearch, Found, addon
 from t2t_revival.decoding.details import Details
-from t2t_revival.decoding.lines.batching import MIN_TOKENS, BatchPlan, Result
-from t2t_revival.decoding.lines.calls import Call, Work, run
+from t2t_revival.decoding.lines.batching import MIN_TOKENS, BatchPlan
+from t2t_revival.decoding.lines.calls import Call, run
 from t2t_revival.decoding.lines.line_decoder import Candidates, Request, as_candidates
 from t2t_revival.decoding.lines.notes import OF_EXPORT
 from t2t_revival.decoding.lines.pipeline import LineTranslator
@@ -78,6 +78,7 @@ class ServedTranslator(LineTranslator):
         description: Description | None = None,
         name: str = "",
     ) -> None:
+        self.predict = model.predict
         self.model, self.problem, self.batch_size, self.as_exported = model, problem, batch_size, as_exported
         self.options, self._description, self._name = options or USUAL, description, name
         if options:
@@ -89,7 +90,7 @@ class ServedTranslator(LineTranslator):
     @cached_property
     def description(self) -> Description:
         """The model as it describes itself."""
-        return self._description or self.run(Description.asked())
+        return self._description or run(Description.asked(), self.predict)
 
     @property
     def vocabularies(self) -> Vocabularies:
@@ -132,10 +133,6 @@ class ServedTranslator(LineTranslator):
             T2TError: as `ConstrainedLines`.
         """
         return ServedSearch(self, request, on_truncation)
-
-    def run(self, work: Work[Result]) -> Result:
-        """Returns the result of a coroutine, whose calls the model answers."""
-        return run(work, self.model.predict)
 
     def origin(self, has_terms: bool = False) -> dict[str, Any]:
         """Returns everything that outputs depend on, but for lines and the model that a server has then."""

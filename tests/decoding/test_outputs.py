@@ -12,7 +12,6 @@ from t2t_revival.decoding.details import Details
 from t2t_revival.decoding.files.part_file import OutputStream
 from t2t_revival.decoding.files.resumable import Report, translate_lines
 from t2t_revival.decoding.lines.batching import BatchPlan
-from t2t_revival.decoding.lines.calls import run
 from t2t_revival.decoding.lines.line_decoder import as_candidates
 from t2t_revival.decoding.lines.notes import note_cut
 from t2t_revival.decoding.lines.paragraphs import Paragraph, Segment, join_outputs
@@ -42,9 +41,6 @@ class Found(LineTranslator):
 
     def form_for(self, lines):
         return ""
-
-    def run(self, work):
-        return run(work)
 
     def open(self, request, on_truncation):
         return FoundSearch(self._candidates, len(request.pieces))

@@ -136,8 +136,13 @@ def map_parallel(
 ) -> Iterator[Result]:
     """Yields the results of batches in their order; while one is awaited, others are computed."""
     if num_parallel_batches == 1:
-        yield from map(function, batches)
-        return
+        return map(function, batches)
+    return _map_in_threads(function, batches, num_parallel_batches)
+
+
+def _map_in_threads(
+    function: Callable[[Batch], Result], batches: Iterator[Batch], num_parallel_batches: int
+) -> Iterator[Result]:
     pool = ThreadPoolExecutor(num_parallel_batches)
     try:
         waiting = deque(pool.submit(function, batch) for batch in islice(batches, 2 * num_parallel_batches))

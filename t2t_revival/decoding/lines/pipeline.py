@@ -13,7 +13,7 @@ from t2t_revival.decoding import capabilities
 from t2t_revival.decoding.addons import Constraints, TermCheck, addon
 from t2t_revival.decoding.capabilities import Place
 from t2t_revival.decoding.lines.batching import BatchPlan, OnProgress, Result, map_batches
-from t2t_revival.decoding.lines.calls import Work
+from t2t_revival.decoding.lines.calls import Predict, run
 from t2t_revival.decoding.lines.line_decoder import LineDecoder, Request, Search
 from t2t_revival.decoding.lines.notes import unchecked
 from t2t_revival.decoding.lines.paragraphs import split_inputs
@@ -70,9 +70,11 @@ class LineTranslator(ABC):
         problem: pre- and postprocesses text. `None` leaves it as it is.
         places: what decodes, and the kinds that the model is of: all must support what a call asks for.
         repeats_texts: whether lists may have a text twice, as candidates that are chosen from elsewhere.
+        predict: what answers calls of an exported model; `None` where the engine is in this process.
     """
 
     repeats_texts = False
+    predict: Predict | None = None
     options: DecodeHParams
     problem: Problem | None
     places: Sequence[Place]
@@ -134,10 +136,6 @@ class LineTranslator(ABC):
             T2TError: an input or a prefix is no valid Unicode, a prefix is too long or has no input, or a
                 constraint cannot be met.
         """
-
-    @abstractmethod
-    def run(self, work: Work[Result]) -> Result:
-        """Returns the result of a coroutine, whose calls the model answers."""
 
     def map_batches(
         self,
@@ -216,10 +214,10 @@ class LineTranslator(ABC):
         """Yields the outputs of lines but the first."""
 
         def decode(batch: list[int]) -> list[list[Translation]]:
-            return self.run(decoder.decode(batch))
+            return run(decoder.decode(batch), self.predict)
 
         for lines, outputs in self.map_batches(decode, decoder.search.plan, on_progress, skip):
-            yield from self.run(decoder.lines(lines, outputs))[max(skip - lines.start, 0) :]
+            yield from run(decoder.lines(lines, outputs), self.predict)[max(skip - lines.start, 0) :]
 
     def decoder(self, asked: Lines, on_truncation: OnTruncation | None) -> LineDecoder:
         """Checks and encodes lines; see `iterate` for arguments and errors."""
