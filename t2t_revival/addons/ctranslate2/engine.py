@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import ctypes
 import multiprocessing
 import sys
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
@@ -36,6 +35,7 @@ from t2t_revival.decoding.options import CTRANSLATE2, PRECISIONS, DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.utils.extras import require
+from t2t_revival.utils.freed_memory import returning_freed_memory
 from t2t_revival.utils.processes import run_in_child, start_computing
 
 if TYPE_CHECKING:
@@ -150,17 +150,14 @@ class CTranslate2Model:
     def _load(self, folder: Path) -> ctranslate2.Translator:
         import ctranslate2
 
-        with _errors():
-            translator = ctranslate2.Translator(
+        with _errors(), returning_freed_memory():  # that of the float32 weights
+            return ctranslate2.Translator(
                 str(folder),
                 self.device,
                 compute_type=self._config.precision,
                 inter_threads=self._config.parallel,
                 intra_threads=1,
             )
-        with suppress(AttributeError):  # of C libraries beside glibc, which keeps the float32 weights' memory
-            ctypes.CDLL(None).malloc_trim(0)
-        return translator
 
 
 class CTranslate2Engine(Engine):

@@ -6,7 +6,6 @@ Several processes, each on its own machine, are one training by `--strategy=mult
 from __future__ import annotations
 
 import atexit
-import ctypes
 import json
 import os
 import threading
@@ -23,6 +22,7 @@ from t2t_revival.data.batching import Element, TrainingBatches
 from t2t_revival.errors import T2TError
 from t2t_revival.training.engines.engine import Engine, StepLogs
 from t2t_revival.training.engines.tensorflow_update import apply_gradients
+from t2t_revival.utils.freed_memory import keep_freed_memory
 from t2t_revival.utils.keras_hooks import micro_batch_count
 
 if TYPE_CHECKING:
@@ -35,8 +35,6 @@ VARIABLE = "TF_CONFIG"
 PARTING_SECONDS = 2.0
 HELP = "t2t-make-tf-configs prints it for each machine"
 PREFETCH = 64  # batches made ahead, which bridge the pause while the next chunk is read
-M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # of glibc's malloc.h
-LARGEST_KEPT_BLOCK = 32 * 2**20  # bytes; the most that glibc itself goes up to, in a 64-bit process
 
 
 class TensorFlowEngine(Engine):
@@ -251,7 +249,9 @@ def batch_dataset(batches: TrainingBatches) -> tf.data.Dataset:
         signature.append(tf.TensorSpec([None, None, None], tf.float32))
 
     def begin() -> Iterator[Element]:
-        keep_freed_memory()  # which TensorFlow has just turned off
+        # The first such data set turns that off under Python 3.11 and newer (`ApplyPython311MemoryPatch`):
+        # the kernel zeroes the pages of each tensor then, twice the system time of a small training on CPUs.
+        keep_freed_memory()
         return _until_exit(batches.elements())
 
     data = tf.data.Dataset.from_generator(begin, output_signature=tuple(signature))
@@ -288,17 +288,3 @@ def _with_weights(inputs: tf.Tensor, targets: tf.Tensor, weights: tf.Tensor, *al
     weights = tf.cast(targets != 0, tf.float32) * weights[:, None]
     x = {"inputs": inputs, "targets": targets}
     return (x | {"alignments": alignments[0]} if alignments else x), targets, weights
-
-
-def keep_freed_memory() -> None:
-    """Lets freed blocks of up to 32 MB be used again without the kernel, as glibc does by itself.
-
-    The first `tf.data.Dataset.from_generator` of a process turns that off under Python 3.11 and newer
-    (`ApplyPython311MemoryPatch`): from then on each tensor of 128 kB or more is mapped and unmapped, and the
-    kernel zeroes all its pages: twice the system time of a small training on CPUs. Does nothing with another
-    C library.
-    """
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    if mallopt is not None:
-        mallopt(M_MMAP_THRESHOLD, LARGEST_KEPT_BLOCK)
-        mallopt(M_TRIM_THRESHOLD, 2 * LARGEST_KEPT_BLOCK)
