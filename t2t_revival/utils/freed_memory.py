@@ -27,6 +27,6 @@ def returning_freed_memory() -> Iterator[None]:
 
 
 def _set(thresholds: dict[int, int]) -> None:
-    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
-    for parameter, threshold in thresholds.items() if mallopt else ():
-        mallopt(parameter, threshold)
+    if mallopt := getattr(ctypes.CDLL(None), "mallopt", None):
+        for parameter, threshold in thresholds.items():
+            mallopt(parameter, threshold)
