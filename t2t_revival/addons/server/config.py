@@ -47,19 +47,20 @@ class ModelConfig:
     precision: str = FLOAT32
 
     def __post_init__(self) -> None:
-        if self.engine not in ENGINES:
-            raise T2TError(f"engine={self.engine} must be {' or '.join(ENGINES)}")
-        if self.precision not in PRECISIONS:
-            raise T2TError(f"precision={self.precision} must be one of {', '.join(PRECISIONS)}")
-        if self.engine == CTRANSLATE2 and not self.output_dir:
-            raise T2TError(
-                "engine=ctranslate2 is for an output_dir: a saved_model has TensorFlow's operations"
-            )
-        if self.precision != FLOAT32 and self.engine == TENSORFLOW:
-            raise T2TError(
+        _refuse(
+            {
+                f"engine={self.engine} must be {' or '.join(ENGINES)}": self.engine not in ENGINES,
+                f"precision={self.precision} must be one of {', '.join(PRECISIONS)}": self.precision
+                not in PRECISIONS,
+                "engine=ctranslate2 is for an output_dir: a saved_model has TensorFlow's operations": (
+                    self.engine == CTRANSLATE2 and not self.output_dir
+                ),
                 f"precision={self.precision} is for engine=ctranslate2; for TensorFlow, "
-                "t2t-exporter --quantize writes a saved_model in another precision"
-            )
+                "t2t-exporter --quantize writes a saved_model in another precision": (
+                    self.precision != FLOAT32 and self.engine == TENSORFLOW
+                ),
+            }
+        )
 
 
 OTHER_KEYS = {"keep": int, "labels": dict}  # which are no texts
@@ -111,20 +112,28 @@ def _model(entry: dict[str, Any], folder: Path) -> ModelConfig:
     paths = {
         key: folder / Path(entry[key]).expanduser() for key in ("saved_model", "output_dir") if entry.get(key)
     }
-    if len(paths) != 1:
-        raise T2TError("give saved_model, an export_dir, or output_dir, a training's folder")
-    if "checkpoint" in entry and "output_dir" not in paths:
-        raise T2TError("checkpoint is for an output_dir")
-    if "output_dir" in paths and ("keep" in entry or "labels" in entry):
-        raise T2TError("keep and labels are for a saved_model: an output_dir has one version")
-    if "problem" in entry and "saved_model" not in paths:
-        raise T2TError("problem is for a saved_model: an output_dir names its own")
-    if entry.get("keep", 1) < 1:
-        raise T2TError(f"keep={entry['keep']} must be at least 1")
-    labels = entry.get("labels", {})
-    if any(not isinstance(label, str) or not isinstance(number, int) for label, number in labels.items()):
-        raise T2TError("labels must be texts with the number of a version, such as {stable: 1}")
-    if not entry.get("name"):
-        raise T2TError("name is missing")
+    labels, is_trained = entry.get("labels", {}), "output_dir" in paths
+    _refuse(
+        {
+            "give saved_model, an export_dir, or output_dir, a training's folder": len(paths) != 1,
+            "checkpoint is for an output_dir": "checkpoint" in entry and not is_trained,
+            "keep and labels are for a saved_model: an output_dir has one version": (
+                is_trained and bool({"keep", "labels"} & entry.keys())
+            ),
+            "problem is for a saved_model: an output_dir names its own": is_trained and "problem" in entry,
+            f"keep={entry.get('keep')} must be at least 1": entry.get("keep", 1) < 1,
+            "labels must be texts with the number of a version, such as {stable: 1}": any(
+                not isinstance(label, str) or not isinstance(number, int) for label, number in labels.items()
+            ),
+            "name is missing": not entry.get("name"),
+        }
+    )
     check_name(entry["name"])
     return ModelConfig(**{**entry, **paths})
+
+
+def _refuse(faults: Mapping[str, bool]) -> None:
+    """Raises T2TError with the first fault that there is."""
+    for fault, is_there in faults.items():
+        if is_there:
+            raise T2TError(fault)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
+from operator import attrgetter
 from typing import Any
 
 from keras import ops
@@ -14,6 +15,9 @@ from t2t_revival.decoding.options import LOGARITHMS, MEANS, PROBABILITIES
 from t2t_revival.errors import T2TError
 from t2t_revival.model import DecoderState, Transformer
 from t2t_revival.utils.texts import items_of
+
+OF_SELF_BIAS = ("hparams.attention_window", "hparams.decoder_self_attention")  # which models share
+SAME = ("vocab_size", "target_vocab_size", "compute_dtype", *OF_SELF_BIAS)
 
 
 class Ensemble:
@@ -44,12 +48,11 @@ class Ensemble:
         first, self._mean = models[0], mean
         for model in models:
             check_held(model.hparams, ENSEMBLE)
-            for name in ("vocab_size", "target_vocab_size", "compute_dtype"):
-                if getattr(model, name) != getattr(first, name):
-                    raise T2TError(f"models of an ensemble must have the same {name}")
-            for name in ("attention_window", "decoder_self_attention"):  # they share `self_bias`
-                if getattr(model.hparams, name) != getattr(first.hparams, name):
-                    raise T2TError(f"models of an ensemble must have the same {name}")
+            for name in SAME:
+                if attrgetter(name)(model) != attrgetter(name)(first):
+                    raise T2TError(
+                        f"models of an ensemble must have the same {name.removeprefix('hparams.')}"
+                    )
         self.models = models
         self.hparams, self.vocab_size = first.hparams, first.vocab_size
         self.target_vocab_size = first.target_vocab_size
