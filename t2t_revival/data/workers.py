@@ -1,4 +1,4 @@
-"""Parallel making of shards: one task per shard, in a few processes.
+"""Parallel making of shards: one task per shard, in one pool of processes.
 
 `ShardMaker` runs one task; another `ShardRunner` may have it do so on other machines.
 """
@@ -13,15 +13,16 @@ import pickle
 import random
 import signal
 import sys
-import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import accumulate, islice
-from multiprocessing.connection import wait
+from functools import cache, cached_property
+from itertools import islice
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 from t2t_revival import registration
@@ -37,6 +38,7 @@ from t2t_revival.errors import T2TError
 from t2t_revival.utils import checked_json
 from t2t_revival.utils.files import writing
 from t2t_revival.utils.processes import follow_parent, without_main_script
+from t2t_revival.utils.signals import ending_signals, handling
 from t2t_revival.utils.unicode_forms import form_of
 
 SEED = 1
@@ -201,7 +203,7 @@ class StoppedError(T2TError):
 
 @dataclass(frozen=True)
 class SharedCounter:
-    """Number of encoded pairs, and the stop signal, shared by processes."""
+    """Number of encoded pairs, and the stop signal, shared by the processes of a pool."""
 
     stop: Any  # multiprocessing.Event
     pairs: Any  # multiprocessing.Value
@@ -213,10 +215,8 @@ class SharedCounter:
         with self.pairs.get_lock():
             self.pairs.value += pairs
 
-    @property
-    def done(self) -> int:
-        """The number of pairs, read without the lock, which an interruption could leave taken."""
-        return int(self.pairs.get_obj().value)
+
+_make_shard: Callable[[ShardTask], None]  # of a worker process
 
 
 def make_shards(tasks: Sequence[ShardTask], maker: ShardMaker, folders: Folders, on_pairs: OnPairs) -> None:
@@ -226,43 +226,60 @@ def make_shards(tasks: Sequence[ShardTask], maker: ShardMaker, folders: Folders,
         T2TError: the source cannot be read, or a worker died.
     """
     workers = min(cores(), len(tasks), math.ceil(sum(task.pairs for task in tasks) / PAIRS_PER_WORKER))
-    if workers <= 1:
-        for task, done in zip(tasks, accumulate(task.pairs for task in tasks), strict=True):
-            maker.make(task, folders, lambda pairs: None)
-            on_pairs(done)
-        return
     processes = multiprocessing.get_context("forkserver")
     counter = SharedCounter(processes.Event(), processes.Value("q", 0))
-    packed, faults = PackedMaker.of(maker), processes.SimpleQueue()
+    if workers <= 1:
+        for task in tasks:
+            maker.make(task, folders, counter)
+            on_pairs(counter.pairs.value)
+        return
+    packed = PackedMaker.of(maker)
     processes.set_forkserver_preload([__name__])
-    children = [
-        processes.Process(target=_work, args=(packed, tasks[first::workers], folders, counter, faults))
-        for first in range(workers)
-    ]
-    try:
-        with _interruptions_blocked(), without_main_script(packed.content):
-            for child in children:
-                child.start()
-        running = children
-        while running:
-            wait([child.sentinel for child in running], POLL_SECONDS)
-            running = [child for child in running if child.is_alive()]
-            on_pairs(counter.done)
-            if not faults.empty():
-                error, trace = faults.get()
-                raise error from RuntimeError(trace)
-            if any(child.exitcode for child in children):
-                raise T2TError(f"{packed.died} finished shards are kept: start again to resume")
-    finally:
-        counter.stop.set()
-        for child in children:
-            if child.pid:
-                child.join()
+    with (
+        _interruptions_later() as interruptions,
+        ProcessPoolExecutor(workers, processes, _start_worker, (packed, folders, counter)) as pool,
+    ):
+        try:
+            with _interruptions_blocked(), without_main_script(packed.content):
+                pending = {pool.submit(_run_task, task) for task in tasks}
+            while pending and not interruptions:
+                finished, pending = wait(pending, POLL_SECONDS, FIRST_COMPLETED)
+                for future in finished:
+                    future.result()
+                on_pairs(counter.pairs.value)
+        except BrokenProcessPool as error:
+            if not interruptions:  # which may come to all processes
+                raise T2TError(f"{packed.died} finished shards are kept: start again to resume") from error
+        finally:
+            counter.stop.set()
+            pool.shutdown(cancel_futures=True)
 
 
 def cores() -> int:
     """Returns the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@contextmanager
+def _interruptions_later() -> Iterator[list[int]]:
+    """Delays signals that raise an exception to the end; yields those that have come.
+
+    Raised in the midst of the pool's own work, KeyboardInterrupt would leave its locks taken for ever.
+    A second Ctrl-C does not wait.
+    """
+    received: list[int] = []
+    handlers = {number: signal.getsignal(number) for number in ending_signals()}
+    raising = {number: handler for number, handler in handlers.items() if callable(handler)}
+
+    def note(number: int, frame: FrameType | None) -> None:
+        if number in received and number != signal.SIGHUP:  # which comes twice
+            raising[signal.Signals(number)](number, frame)
+        received.append(number)
+
+    with handling(dict.fromkeys(raising, note)):
+        yield received
+    if received:
+        signal.raise_signal(received[0])
 
 
 @contextmanager
@@ -278,14 +295,17 @@ def _interruptions_blocked() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, mask)
 
 
-def _work(
-    packed: PackedMaker, tasks: Sequence[ShardTask], folders: Folders, counter: SharedCounter, faults: Any
-) -> None:
-    """Makes shards in a process, which leaves signals to its parent and ends with it."""
+def _start_worker(packed: PackedMaker, folders: Folders, counter: SharedCounter) -> None:
+    """Prepares a worker process, which leaves signals to its parent and ends with it."""
+    global _make_shard
     follow_parent()
-    try:
-        maker = packed.open()
-        for task in tasks:
-            maker.make(task, folders, counter)
-    except Exception as error:
-        faults.put((error, traceback.format_exc()))
+    opened = cache(packed.open)  # by the first task, whose error reaches the parent
+
+    def make(task: ShardTask) -> None:
+        opened().make(task, folders, counter)
+
+    _make_shard = make
+
+
+def _run_task(task: ShardTask) -> None:
+    _make_shard(task)

@@ -157,14 +157,20 @@ def test_a_lost_shard_of_dev_is_made_without_cleaning_train(sources, whole, tmp_
     ("number", "kind"),
     [(signal.SIGINT, KeyboardInterrupt), (signal.SIGTERM, Terminated), (signal.SIGHUP, HungUp)],
 )
-def test_signals_end_the_processes_and_leave_no_files(corpus, tmp_path, monkeypatch, request, number, kind):
+def test_signals_while_the_pool_holds_its_locks_do_not_block_it_for_ever(
+    corpus, tmp_path, monkeypatch, request, number, kind
+):
     interrupted = []
 
-    def wait_interrupted(*arguments):
+    def wait_interrupted(pending, *arguments):
         if not interrupted:
             interrupted.append(True)
+            for future in pending:
+                future._condition.acquire()  # as concurrent.futures.wait does
             signal.raise_signal(number)
-        return wait(*arguments)
+            for future in pending:
+                future._condition.release()
+        return wait(pending, *arguments)
 
     wait = workers.wait
     usual = signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL
