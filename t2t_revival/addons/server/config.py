@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -47,20 +47,21 @@ class ModelConfig:
     precision: str = FLOAT32
 
     def __post_init__(self) -> None:
-        _refuse(
-            {
-                f"engine={self.engine} must be {' or '.join(ENGINES)}": self.engine not in ENGINES,
-                f"precision={self.precision} must be one of {', '.join(PRECISIONS)}": self.precision
-                not in PRECISIONS,
-                "engine=ctranslate2 is for an output_dir: a saved_model has TensorFlow's operations": (
-                    self.engine == CTRANSLATE2 and not self.output_dir
-                ),
+        for fault in self._faults():
+            raise T2TError(fault)
+
+    def _faults(self) -> Iterator[str]:
+        if self.engine not in ENGINES:
+            yield f"engine={self.engine} must be {' or '.join(ENGINES)}"
+        if self.precision not in PRECISIONS:
+            yield f"precision={self.precision} must be one of {', '.join(PRECISIONS)}"
+        if self.engine == CTRANSLATE2 and not self.output_dir:
+            yield "engine=ctranslate2 is for an output_dir: a saved_model has TensorFlow's operations"
+        if self.precision != FLOAT32 and self.engine == TENSORFLOW:
+            yield (
                 f"precision={self.precision} is for engine=ctranslate2; for TensorFlow, "
-                "t2t-exporter --quantize writes a saved_model in another precision": (
-                    self.precision != FLOAT32 and self.engine == TENSORFLOW
-                ),
-            }
-        )
+                "t2t-exporter --quantize writes a saved_model in another precision"
+            )
 
 
 OTHER_KEYS = {"keep": int, "labels": dict}  # which are no texts
@@ -112,28 +113,25 @@ def _model(entry: dict[str, Any], folder: Path) -> ModelConfig:
     paths = {
         key: folder / Path(entry[key]).expanduser() for key in ("saved_model", "output_dir") if entry.get(key)
     }
-    labels, is_trained = entry.get("labels", {}), "output_dir" in paths
-    _refuse(
-        {
-            "give saved_model, an export_dir, or output_dir, a training's folder": len(paths) != 1,
-            "checkpoint is for an output_dir": "checkpoint" in entry and not is_trained,
-            "keep and labels are for a saved_model: an output_dir has one version": (
-                is_trained and bool({"keep", "labels"} & entry.keys())
-            ),
-            "problem is for a saved_model: an output_dir names its own": is_trained and "problem" in entry,
-            f"keep={entry.get('keep')} must be at least 1": entry.get("keep", 1) < 1,
-            "labels must be texts with the number of a version, such as {stable: 1}": any(
-                not isinstance(label, str) or not isinstance(number, int) for label, number in labels.items()
-            ),
-            "name is missing": not entry.get("name"),
-        }
-    )
+    for fault in _faults(entry, paths):
+        raise T2TError(fault)
     check_name(entry["name"])
     return ModelConfig(**{**entry, **paths})
 
 
-def _refuse(faults: Mapping[str, bool]) -> None:
-    """Raises T2TError with the first fault that there is."""
-    for fault, is_there in faults.items():
-        if is_there:
-            raise T2TError(fault)
+def _faults(entry: Mapping[str, Any], paths: Collection[str]) -> Iterator[str]:
+    if len(paths) != 1:
+        yield "give saved_model, an export_dir, or output_dir, a training's folder"
+    if "checkpoint" in entry and "output_dir" not in paths:
+        yield "checkpoint is for an output_dir"
+    if "output_dir" in paths and ("keep" in entry or "labels" in entry):
+        yield "keep and labels are for a saved_model: an output_dir has one version"
+    if "problem" in entry and "saved_model" not in paths:
+        yield "problem is for a saved_model: an output_dir names its own"
+    if entry.get("keep", 1) < 1:
+        yield f"keep={entry['keep']} must be at least 1"
+    labels = entry.get("labels", {})
+    if any(not isinstance(label, str) or not isinstance(number, int) for label, number in labels.items()):
+        yield "labels must be texts with the number of a version, such as {stable: 1}"
+    if not entry.get("name"):
+        yield "name is missing"
