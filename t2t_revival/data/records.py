@@ -15,6 +15,7 @@ from __future__ import annotations
 import struct
 from collections import deque
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -114,26 +115,38 @@ def read_shard(path: Path, block: int) -> Iterator[list[bytes]]:
             begins.
     """
     try:
-        with path.open("rb", READ_BUFFER) as file:
+        with _opened(path) as file:
             examples = _examples(file)
             while records := list(islice(examples, block)):
                 yield records
-    except OSError as error:
-        raise T2TError(f"{path}: cannot be read ({error.strerror})") from error
     except ValueError as error:
         raise T2TError(f"{path}: {error}; ", *remedy(path)) from error
 
 
 def fault(path: Path, size: int) -> str:
-    """Describes the fault of a shard: as `size_fault`, or where it is corrupt; "" if it is valid."""
+    """Describes the fault of a shard: as `size_fault`, or where it is corrupt; "" if it is valid.
+
+    Raises:
+        T2TError: it cannot be read.
+    """
     if found := size_fault(path, size):
         return found
     try:
-        with path.open("rb", READ_BUFFER) as file:
+        with _opened(path) as file:
             deque(_examples(file), maxlen=0)
     except ValueError as error:
         return str(error)
     return ""
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    """Opens a shard; raises T2TError where it cannot be read."""
+    try:
+        with path.open("rb", READ_BUFFER) as file:
+            yield file
+    except OSError as error:
+        raise T2TError(f"{path}: cannot be read ({error.strerror})") from error
 
 
 def remedy(path: Path) -> tuple[str, CommandLine]:
