@@ -110,7 +110,7 @@ class ExampleCounts(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Batching:
+class BatchSettings:
     """Settings by which examples become batches, beside the hparams.
 
     Attributes:
@@ -141,15 +141,14 @@ class TrainingBatches:
 
     Args:
         data: the training split, whose corpora are mixed by weight.
-        hparams: `batch_size`, `max_length`, the bucket fields and `subword_dropout` are
-            read.
-        how: see `Batching`.
+        hparams: `batch_size`, `max_length`, the bucket fields and `subword_dropout` are read.
+        settings: see `BatchSettings`.
         start: the first batch, which begins a group of `accumulate` micro-batches. If its batches were made
             with other settings, its chunk of examples begins again, or its epoch; see `resume_from`.
         splits: of the vocabularies of inputs and targets, for `subword_dropout`.
 
     Attributes:
-        how: see `Batching`.
+        settings: see `BatchSettings`.
         aligned: whether batches have word alignments.
         error: the original exception that ended the stream; TensorFlow raises only a copy of its text.
         note: one line for the user on why examples are repeated; `None` if they are not.
@@ -162,14 +161,14 @@ class TrainingBatches:
         self,
         data: SplitData,
         hparams: HParams,
-        how: Batching | None = None,
+        settings: BatchSettings | None = None,
         *,
         start: IteratorState = BEGINNING,
         splits: tuple[Splits, Splits] | None = None,
     ) -> None:
         self.error: Exception | None = None
         self._hparams, self._splits = hparams, splits
-        self.how = how = how or Batching()
+        self.settings = settings = settings or BatchSettings()
         self._data, self._shards = data, sorted(data.paths)
         self.aligned = bool(hparams.guided_alignment_weight)
         if self.aligned and not data.aligned:
@@ -178,20 +177,23 @@ class TrainingBatches:
                 f"{self._shards[0].parent} lacks: make it in another --data_dir, with --make_alignments"
             )
         self._bounds = bucket_boundaries(
-            hparams.max_length, hparams.min_length_bucket, hparams.length_bucket_step, how.num_buckets
+            hparams.max_length, hparams.min_length_bucket, hparams.length_bucket_step, settings.num_buckets
         )
-        self._rows = [how.replicas * size for size in bucket_batch_sizes(self._bounds, hparams.batch_size)]
+        self._rows = [
+            settings.replicas * size for size in bucket_batch_sizes(self._bounds, hparams.batch_size)
+        ]
         named = (corpus for corpus in data.corpora if corpus.name)
         mixture = ",".join(f"{corpus.name}:{corpus.weight:.15g}" for corpus in named)
         self._batching_key = (
-            f"seed={how.seed} shards={len(self._shards)} chunk={how.chunk} replicas={how.replicas} "
+            f"seed={settings.seed} shards={len(self._shards)} chunk={settings.chunk} "
+            f"replicas={settings.replicas} "
             f"batch_size={hparams.batch_size} max_length={hparams.max_length} "
             f"min_length_bucket={hparams.min_length_bucket} "
-            f"length_bucket_step={hparams.length_bucket_step} num_buckets={how.num_buckets} "
+            f"length_bucket_step={hparams.length_bucket_step} num_buckets={settings.num_buckets} "
             f"subword_dropout={hparams.subword_dropout} subword_dropout_side={hparams.subword_dropout_side}"
             + (f" mixture={mixture}" if mixture else "")
         )
-        self._mixing = Mixing(data.corpora, how.seed, how.chunk)
+        self._mixing = Mixing(data.corpora, settings.seed, settings.chunk)
         self._start, self.note = resume_from(start, self._batching_key)
         self._history: dict[int, tuple[IteratorState, ExampleCounts]] = {0: (self._start, ExampleCounts())}
 
@@ -222,9 +224,9 @@ class TrainingBatches:
             batches = self._batches()
             number, total = 0, ExampleCounts()
             while True:
-                group = list(islice(batches, self.how.accumulate))
+                group = list(islice(batches, self.settings.accumulate))
                 weight = np.float32(
-                    self.how.accumulate / sum(batch.counts.target_tokens for _, batch in group)
+                    self.settings.accumulate / sum(batch.counts.target_tokens for _, batch in group)
                 )
                 for state, batch in group:
                     number, total = number + 1, ExampleCounts(*np.add(total, batch.counts).tolist())
@@ -264,13 +266,15 @@ class TrainingBatches:
         """Yields the batches of a chunk after the first `skip`; clears `records` to free memory early."""
         pairs = examples.parse(records, self._data.swapped)
         if self._hparams.subword_dropout and self._splits:
-            keys = pair_keys(records, self._shards, self.how.seed)
+            keys = pair_keys(records, self._shards, self.settings.seed)
             pairs = sample(pairs, keys, self._splits, self._hparams)
         serialised = [record for block in records for record in block.records]
         weights = examples.floats(serialised, "weight", 1.0) if self._data.weighted else None
         alignments = examples.int_lists(serialised, "alignment")[0] if self.aligned else None
         records.clear()
-        batches = self._make_batches(pairs, np.random.default_rng([self.how.seed % 2**64, epoch, chunk + 1]))
+        batches = self._make_batches(
+            pairs, np.random.default_rng([self.settings.seed % 2**64, epoch, chunk + 1])
+        )
         for batch in range(skip, len(batches)):
             following = (chunk, batch + 1) if batch + 1 < len(batches) else (chunk + 1, 0)
             members, bucket = batches[batch]
@@ -311,8 +315,8 @@ class TrainingBatches:
         members: np.ndarray,
         bucket: int,
     ) -> _Batch:
-        rows, width = -(-len(members) // self.how.replicas) * self.how.replicas, 0
-        if self.how.pad_to_bucket:
+        rows, width = -(-len(members) // self.settings.replicas) * self.settings.replicas, 0
+        if self.settings.pad_to_bucket:
             rows, width = self._rows[bucket], self._bounds[bucket]
         inputs = pairs.inputs.padded(members, rows, width)
         targets = pairs.targets.padded(members, rows, width)

@@ -246,7 +246,7 @@ class Monitor:
             **progress.state.to_meta(),
             "architecture": self._model.hparams.architecture(),
             "loss_scale": optimizer.loss_scale,
-            "replicas": progress.batches.how.replicas,
+            "replicas": progress.batches.settings.replicas,
         }
         self._written = self._writer.submit(self._write, progress.step, arrays, meta)
         progress.saved, self._saved_at = progress.step, time.monotonic()

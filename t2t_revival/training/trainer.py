@@ -15,7 +15,7 @@ from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.checkpoints import selection
 from t2t_revival.checkpoints.file import CorruptCheckpointError
 from t2t_revival.curve_files import Scores
-from t2t_revival.data.batching import Batching, IteratorState, TrainingBatches
+from t2t_revival.data.batching import BatchSettings, IteratorState, TrainingBatches
 from t2t_revival.data.records import SplitData
 from t2t_revival.data.vocabulary.text_encoder import Splits
 from t2t_revival.errors import T2TError
@@ -124,7 +124,7 @@ class Trainer:
         if start.step >= hparams.train_steps and not scores_first:
             raise folder.nothing_left(start.step, hparams.train_steps)
         is_other_data = start.was_trained_on_other_data(train)
-        how = Batching(
+        settings = BatchSettings(
             engine.replicas,
             accumulate,
             config.seed,
@@ -132,7 +132,7 @@ class Trainer:
             num_buckets=config.num_buckets,
         )
         begin = IteratorState(start.position.epoch) if is_other_data else start.position
-        batches = TrainingBatches(data.shards, hparams, how, start=begin, splits=data.splits)
+        batches = TrainingBatches(data.shards, hparams, settings, start=begin, splits=data.splits)
         if engine.chief:
             self.on_start(start)
             if batches.note:

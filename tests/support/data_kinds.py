@@ -17,7 +17,7 @@ import numpy as np
 from t2t_revival import HParams, Text2TextProblem, registry
 from t2t_revival.data.batching import (
     BEGINNING,
-    Batching,
+    BatchSettings,
     IteratorState,
     TrainingBatches,
     evaluation_batches,
@@ -158,7 +158,7 @@ def training_batches(
     """Opens the batches that a training reads from a data_dir."""
     splits = problem.open(data_dir).vocabularies.splits() if hparams.subword_dropout else None
     return TrainingBatches(
-        problem.open(data_dir).split("train"), hparams, Batching(**settings), start=start, splits=splits
+        problem.open(data_dir).split("train"), hparams, BatchSettings(**settings), start=start, splits=splits
     )
 
 
@@ -166,7 +166,7 @@ def open_batches(
     paths: list[Path], hparams: HParams = HPARAMS, start: IteratorState = BEGINNING, **settings: Any
 ) -> TrainingBatches:
     """Opens the batches of shards."""
-    return TrainingBatches(split_of(paths), hparams, Batching(**settings), start=start)
+    return TrainingBatches(split_of(paths), hparams, BatchSettings(**settings), start=start)
 
 
 def first_batches(batches: TrainingBatches, count: int) -> list[tuple[np.ndarray, ...]]:

@@ -118,10 +118,8 @@ class LineFlags(NormalizeFlags):
             lines, prefixes = [line for line, _ in pairs], [prefix for _, prefix in pairs]
         reads_json = self.input_format == JSONL
         if self.terminology or reads_json:
-            from t2t_revival.addons.lexical.json_inputs import (
-                JsonLine,
-                parse_json_lines,
-            )  # which import NumPy
+            # This imports NumPy.
+            from t2t_revival.addons.lexical.json_inputs import JsonLine, parse_json_lines
 
             terminology = self.read_terminology()
             parsed = parse_json_lines(lines, name, first_line) if reads_json else [*map(JsonLine, lines)]
