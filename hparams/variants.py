@@ -11,11 +11,12 @@ from typing import Any
 
 # What holds a model: each value below is refused by all that have not been tried with it.
 SAVED_MODEL, LITERT, JAX, ENSEMBLE = "SavedModel", "LiteRT", "JAX", "ensemble"  # run the model itself
-CTRANSLATE2, TRANSFORMERS, MARIAN = "CTranslate2", "transformers", "Marian"  # have models of their own
+CTRANSLATE2, TRANSFORMERS = "CTranslate2", "transformers"  # have models of their own, as
+MARIAN, BERGAMOT = "Marian", "bergamot"
 KERAS = frozenset({SAVED_MODEL, LITERT, JAX, ENSEMBLE})
 WITH_CTRANSLATE2 = KERAS | {CTRANSLATE2}
 WITH_TRANSFORMERS = WITH_CTRANSLATE2 | {TRANSFORMERS}
-ALL = WITH_TRANSFORMERS | {MARIAN}
+ALL = WITH_TRANSFORMERS | {MARIAN, BERGAMOT}
 ANY = object()  # stands for each value without a row
 
 
@@ -70,7 +71,7 @@ NORMS = {
 }
 SELF_ATTENTIONS = {  # of the decoder
     "attention": Variant(ALL, "3.2.3"),
-    "ssru": Variant(KERAS | {MARIAN}, "recurrent, Kim et al., 2019", "extensions.ssru:SSRU"),
+    "ssru": Variant(KERAS | {MARIAN, BERGAMOT}, "recurrent, Kim et al., 2019", "extensions.ssru:SSRU"),
 }
 WINDOWS = {
     0: Variant(ALL),
@@ -88,7 +89,10 @@ VARIANTS: dict[str, Mapping[Any, Variant]] = {  # by hparam
     "projection_bias": ALL_HOLD,
     "softmax_bias": ALL_HOLD,
     "use_target_space_embedding": {False: Variant(ALL), True: Variant(WITH_CTRANSLATE2)},
-    "shared_embedding_and_softmax_weights": {True: Variant(ALL), False: Variant(WITH_CTRANSLATE2)},
+    "shared_embedding_and_softmax_weights": {
+        True: Variant(ALL),
+        False: Variant(WITH_CTRANSLATE2 | {MARIAN}),
+    },
     "deterministic_attention": {False: Variant(ALL), True: Variant(frozenset({SAVED_MODEL, JAX}))},
     "attention_key_channels": {0: Variant(ALL), ANY: Variant(WITH_CTRANSLATE2)},
     "attention_value_channels": {0: Variant(ALL), ANY: Variant(WITH_CTRANSLATE2)},
@@ -96,6 +100,7 @@ VARIANTS: dict[str, Mapping[Any, Variant]] = {  # by hparam
     "num_decoder_layers": ALL_HOLD,
     "hidden_size": ALL_HOLD,
     "filter_size": ALL_HOLD,
+    "decoder_filter_size": {0: Variant(ALL), ANY: Variant(WITH_TRANSFORMERS | {MARIAN})},
     "num_heads": ALL_HOLD,
 }
 

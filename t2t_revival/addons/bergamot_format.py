@@ -21,7 +21,7 @@ from t2t_revival.addons.imports.layers import (
     channels_there,
     layers_there,
 )
-from t2t_revival.addons.imports.marian import ORDER, names_there
+from t2t_revival.addons.imports.marian import POST_NORM, names_there
 from t2t_revival.data.vocabulary.marian import MarianVocabulary
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.data.vocabulary.text_encoder import EOS, PAD, TextEncoder
@@ -170,7 +170,7 @@ def _model(translator: Translator, source: Side, target: Side, shared: bool) -> 
         if hparams.decoder_self_attention == "ssru"
         else "self-attention",
         "dec-cell": "ssru",
-        **ORDER,
+        **POST_NORM,
     }
     return _binary([(name, *_item(name, array)) for name, array in sorted(weights.items())], _yaml(settings))
 

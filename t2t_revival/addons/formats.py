@@ -115,7 +115,7 @@ FORMATS = {
             "bergamot's format",
             LIKE.format("marian_tiny"),
             OF_MODELS_ALONE,
-            holds=variants.MARIAN,
+            holds=variants.BERGAMOT,
         ),
         ("int8",),
         "addons.bergamot_format:export_bergamot",

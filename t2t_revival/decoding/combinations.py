@@ -17,7 +17,9 @@ OF_CALLS = {  # features that are no settings, as people call them
     "ensemble": "an ensemble",
     "int8": "int8",
 }
-LENGTHS_AND_REPETITION = frozenset({"no_repeat_ngram_size", "min_length_ratio", "max_length_ratio"})
+LENGTHS_AND_REPETITION = frozenset(
+    {"no_repeat_ngram_size", "min_length_ratio", "max_length_ratio", "max_length_factor"}
+)
 GUARDS = LENGTHS_AND_REPETITION | PENALTIES.keys()
 SCORED = frozenset({"token_scores", "alternatives"})
 DETAILS = SCORED | {"alignments"}

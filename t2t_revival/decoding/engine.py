@@ -68,22 +68,28 @@ class SearchSettings(NamedTuple):
         return cls(*sizes, options.score_terms, options.penalties, spare)
 
 
-def max_output_length(source: int, prefix: int, extra_length: int, max_length_ratio: float) -> int:
+def max_output_length(source: int, prefix: int, extra_length: int, options: DecodeHParams) -> int:
     """Returns the maximum number of tokens of an output, EOS counted, as `SearchGraph.bounds` has it.
 
     Args:
         source: tokens of the source, EOS counted.
         prefix: tokens of the output's beginning.
         extra_length: see `DecodeHParams`.
-        max_length_ratio: see `DecodeHParams`.
+        options: their `max_length_ratio` and `max_length_factor` are limits too.
     """
+    limits = [max(source, 1 + prefix) + extra_length]
+    if options.max_length_ratio:
+        limits.append(1 + share(options.max_length_ratio, source - 1))
+    if options.max_length_factor:
+        limits.append(share(options.max_length_factor, source))
+    return max(min(limits), 1 + prefix)
+
+
+def share(ratio: float, tokens: int) -> int:
+    """Returns how many tokens `ratio` of some are, rounded up in float32, as in graphs."""
     import numpy as np
 
-    longest = max(source, 1 + prefix) + extra_length
-    if not max_length_ratio:
-        return longest
-    share = math.ceil(np.float32(max_length_ratio) * np.float32(source - 1))  # as `Guards.bounds` rounds
-    return max(min(longest, 1 + share), 1 + prefix)
+    return math.ceil(np.float32(ratio) * np.float32(tokens))
 
 
 class Draws(NamedTuple):

@@ -223,6 +223,13 @@ class DecodeHParams:
         0,
         1000,
     )
+    max_length_factor: float = setting(
+        0.0,
+        "tokens at most, the ends of output and input counted, as in Marian; 0 is off",
+        holders.OWN_SEARCH | {holders.JAX, holders.CTRANSLATE2, holders.SAVED_MODEL, holders.LITERT},
+        0,
+        1000,
+    )
     coverage_penalty: float = setting(
         0.0,
         "beta of Wu et al. (2016): prefers outputs that attend to all of the input",

@@ -90,6 +90,7 @@ class Transformer(IncrementalDecoding, keras.Model):
             dropout=h.layer_prepostprocess_dropout, **{name: getattr(h, name) for name in names}
         )
         self.encoder = Encoder(h.encoder_layers, config, dtype=dtype, name="encoder")
+        config = dataclasses.replace(config, filter_size=h.decoder_channels)
         self.decoder = Decoder(h.decoder_layers, config, dtype=dtype, name="decoder")
         self.build()
 

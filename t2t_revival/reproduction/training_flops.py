@@ -34,10 +34,13 @@ def training_flops(
     key, value, hidden = hparams.key_channels, hparams.value_channels, hparams.hidden_size
     projections = 2 * hidden * (key + value)  # W^Q, W^K, W^V and W^O (section 3.2.2)
     is_gated = FEED_FORWARDS[hparams.ffn_activation].is_gated
-    network = (3 if is_gated else 2) * hidden * hparams.filter_size  # section 3.3
+    networks = [
+        (3 if is_gated else 2) * hidden * channels  # section 3.3
+        for channels in (hparams.filter_size, hparams.decoder_channels)
+    ]
     pair = key + value  # of one query and one memory position: a score, and its share of the value
-    encoder = source * (projections + network) + (lengths[0] ** 2).sum() * pair
-    decoder = target * (projections * 1.5 + network) + source * projections / 2
+    encoder = source * (projections + networks[0]) + (lengths[0] ** 2).sum() * pair
+    decoder = target * (projections * 1.5 + networks[1]) + source * projections / 2
     decoder += (lengths[1] * (lengths[0] + lengths[1])).sum() * pair
     layers = hparams.encoder_layers * encoder + hparams.decoder_layers * decoder
     return float(FORWARD_AND_BACKWARD * MULTIPLY_ADD * (layers + target * hidden * vocab_size))

@@ -27,6 +27,7 @@ class Description:
         max_length_ratio: see `DecodeHParams`.
         aligns: whether the model aligns words, by its signature `SCORE`.
         unicode_form: Unicode's form of lines that are like the training data; "" if any is right.
+        max_length_factor: see `DecodeHParams`.
     """
 
     vocabularies: Vocabularies
@@ -34,6 +35,7 @@ class Description:
     max_length_ratio: float
     aligns: bool
     unicode_form: str = NFC
+    max_length_factor: float = 0.0
 
     @classmethod
     async def asked(cls) -> Description:
@@ -54,7 +56,7 @@ class Description:
         vocabularies = [
             (one.path.name, base64.b64encode(one.content).decode()) for one in self.vocabularies.all
         ]
-        names = ("max_length", "max_length_ratio", "aligns", "unicode_form")
+        names = [field.name for field in fields(self) if field.name != "vocabularies"]
         values = {name: getattr(self, name) for name in names}
         return json.dumps({"vocabularies": vocabularies, **values})
 

@@ -171,7 +171,8 @@ class ServedSearch:
 
     def _constrained(self, description: Description) -> ConstrainedSearch:
         """Encodes the inputs, as their tables need it; their search has the export's own limits."""
-        options = replace(self._request.options, max_length_ratio=description.max_length_ratio, tag="")
+        limits = {name: getattr(description, name) for name in ("max_length_ratio", "max_length_factor")}
+        options = replace(self._request.options, **limits, tag="")
         first = self._request.first_number
         preprocessor = Preprocessor(description.vocabularies, None, options, description.max_length, first)
         sources = preprocessor.sources(self._request.pieces, self._on_truncation)

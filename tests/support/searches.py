@@ -326,7 +326,8 @@ def _fixed_graph(model: Any, beams: int, n: int, spare: int, early_stopping: boo
     @functools.partial(tf.function, autograph=False)
     def graph(rows: Any, alpha: Any, extra: int) -> Any:
         settings = SearchSettings(beams, extra, n, {"alpha": alpha}, {}, spare)
-        return fixed_search(model, rows, settings, early_stopping, banned)
+        options = DecodeHParams(early_stopping=early_stopping)
+        return fixed_search(model, rows, settings, options, banned)
 
     # In a graph, Keras's loop loses the only cache of one layer.
     return graph if model.hparams.decoder_layers > 1 else graph.python_function

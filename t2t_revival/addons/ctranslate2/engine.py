@@ -256,7 +256,7 @@ class CTranslate2Engine(Engine):
         pieces = _to_pieces(source, self._source_pieces)
         beginning = _to_pieces(prefix, self._target_pieces)
         sizes = len(pieces) + 1, len(beginning), extra_length
-        return Sentence(pieces, beginning, max_output_length(*sizes, self._options.max_length_ratio))
+        return Sentence(pieces, beginning, max_output_length(*sizes, self._options))
 
     def _hypotheses(
         self, sentences: Sequence[Sentence], beam_size: int, terms: Mapping[str, float]

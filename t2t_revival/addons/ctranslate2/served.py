@@ -103,8 +103,8 @@ class TranslatorModel:
     def _description(self) -> str:
         translator, options = self._translator, self._translator.options
         form = "" if options.unicode_form else translator.trained_form
-        longest, ratio = translator.max_length, options.max_length_ratio
-        return Description(translator.vocabularies, longest, ratio, aligns=False, unicode_form=form).to_json()
+        longest, ratio, factor = translator.max_length, options.max_length_ratio, options.max_length_factor
+        return Description(translator.vocabularies, longest, ratio, False, form, factor).to_json()
 
     def close(self) -> None:
         """Leaves the model, whose memory goes with it."""

@@ -54,6 +54,8 @@ def of_layers(hparams: HParams) -> Iterator[Weight]:
     for stack, layers in (("encoder", hparams.encoder_layers), ("decoder", hparams.decoder_layers)):
         for layer in range(layers):
             yield from _of_layer(f"{stack}/layer_{layer}", f"{stack}.layers.{layer}", hparams)
+        if hparams.pre_norm:
+            yield from _norm(f"{stack}/final_norm", f"{stack}.layer_norm")
 
 
 def _of_layer(ours: str, theirs: str, hparams: HParams) -> Iterator[Weight]:
@@ -163,6 +165,8 @@ class Layers:
     def _shape(self, name: str) -> tuple[int, ...]:
         """Returns the shape of a weight of encoder or decoder."""
         hidden, inner = self.hparams.hidden_size, self.hparams.filter_size
+        if name.startswith("decoder"):
+            inner = self.hparams.decoder_channels
         shapes = {"fc1.weight": (inner, hidden), "fc1.bias": (inner,), "fc2.weight": (hidden, inner)}
         is_matrix = name.endswith(("_proj.weight", f"{SSRU}.new", f"{SSRU}.forget"))
         usual: tuple[int, ...] = (hidden, hidden) if is_matrix else (hidden,)

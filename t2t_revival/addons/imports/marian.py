@@ -13,7 +13,7 @@ import numpy as np
 from t2t_revival import registry
 from t2t_revival.addons.imports import tensors
 from t2t_revival.addons.imports.kinds import MARIAN_CONFIG, marian_files
-from t2t_revival.addons.imports.layers import BIAS, SOURCE, SSRU, Layers
+from t2t_revival.addons.imports.layers import BIAS, SHARED, SOURCE, SSRU, TARGET, Layers
 from t2t_revival.addons.imports.model import (
     HPARAMS_SET,
     ImportResult,
@@ -28,12 +28,14 @@ from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 
 EPSILON = 1e-6  # of Marian's norms
-# Post-norm: before attention Marian normalises queries alone, which no model here does.
-ORDER = {
+POST_NORM = {
     "transformer-preprocess": "",
     "transformer-postprocess": "dan",
     "transformer-postprocess-top": "",
 }
+PRE_NORM = dict(zip(POST_NORM, ("n", "da", "n"), strict=True))
+WHOLE_PRE_NORM = (1, 11)  # the version from which Marian trains with normalised keys, not queries alone
+MAX_LENGTH_FACTOR = 3  # Marian's default
 SUPPORTED: dict[str, tuple[Any, ...]] = {  # settings that a model may have or not, and their values
     "type": ("transformer",),
     "transformer-decoder-autoreg": ("self-attention", "rnn"),
@@ -44,11 +46,15 @@ SUPPORTED: dict[str, tuple[Any, ...]] = {  # settings that a model may have or n
     "transformer-rnn-projection": (False,),
     "transformer-tied-layers": ([],),
     "transformer-train-position-embeddings": (False,),
+    "transformer-disable-position-embeddings": (False,),
+    "transformer-attention-mask": ("default",),
+    "transformer-no-affine": (False,),
+    "right-left": (False,),
+    "input-types": ([], ["sequence", "sequence"]),
     "transformer-postprocess-emb": ("d", ""),
     "transformer-pool": (False,),
     "lemma-dim-emb": (0,),
     "ulr": (False,),
-    **{name: (operations,) for name, operations in ORDER.items()},
 }
 
 
@@ -63,19 +69,27 @@ def _names() -> dict[str, str]:
     for number in "12":
         names[f"ffn_W{number}"], names[f"ffn_b{number}"] = f"fc{number}.weight", f"fc{number}.bias"
     norms = {"self_Wo": "self_attn_layer_norm", "context_Wo": "encoder_attn_layer_norm"}
-    norms |= {"ffn_ffn": "final_layer_norm", "rnn_ffn": "self_attn_layer_norm"}
-    for theirs, ours in norms.items():
-        names |= {f"{theirs}_{end}": f"{ours}.{norm[end]}" for end in norm}
+    norms["ffn_ffn"] = "final_layer_norm"
+    for more, suffix in (("rnn_ffn", ""), ("rnn", PRE)):
+        for theirs, ours in {**norms, more: "self_attn_layer_norm"}.items():
+            names |= {f"{theirs}_{end}{suffix}": f"{ours}.{norm[end]}" for end in norm}
     return names
 
 
+PRE = "_pre"  # ends the names of norms before sub-layers
 OF_LAYERS = _names()
 OTHERS = {
     "Wemb": "shared.weight",
     "encoder_Wemb": "encoder.embed_tokens.weight",
     "decoder_Wemb": "decoder.embed_tokens.weight",
-    "decoder_ff_logit_out_W": "lm_head.weight",
+    "decoder_ff_logit_out_W": "lm_head.weight",  # of old versions, transposed
+    "decoder_ff_logit_out_Wt": "lm_head.weight",
     "decoder_ff_logit_out_b": BIAS,
+    **{
+        f"{stack}_top_ln_{theirs}": f"{stack}.layer_norm.{ours}"
+        for stack in ("encoder", "decoder")
+        for theirs, ours in (("scale", "weight"), ("bias", "bias"))
+    },
 }
 LAYER = re.compile(r"(encoder|decoder)_l(\d+)_(\w+)")
 
@@ -112,7 +126,11 @@ class MarianModel:
             raise T2TError(f"{file}: no model of Marian: it lacks {MARIAN_CONFIG}")
         config = _yaml(arrays.pop(MARIAN_CONFIG).tobytes().rstrip(b"\0"), f"{file}: {MARIAN_CONFIG}")
         _check(config, file)
-        return cls(file, config, _renamed(arrays, file), search)
+        weights = _renamed(arrays, file)
+        if config.get("output-omit-bias"):
+            rows = len(weights.get(TARGET, weights.get(SHARED, ())))
+            weights[BIAS] = np.zeros((1, rows), np.float32)
+        return cls(file, config, weights, search)
 
     def hparams(self) -> HParams:
         """Returns the hyperparameters of the model, those of `marian_base` where it does not tell."""
@@ -123,9 +141,12 @@ class MarianModel:
             num_decoder_layers=config["dec-depth"],
             hidden_size=config["dim-emb"],
             filter_size=config["transformer-dim-ffn"],
+            decoder_filter_size=_decoder_filter_size(config),
             num_heads=config["transformer-heads"],
             ffn_activation=config.get("transformer-ffn-activation", "swish"),
             norm_epsilon=EPSILON,
+            layer_preprocess_sequence=config.get("transformer-preprocess") or "none",
+            layer_postprocess_sequence=config.get("transformer-postprocess", "dan"),
             decoder_self_attention="ssru"
             if config.get("transformer-decoder-autoreg") == "rnn"
             else "attention",
@@ -135,11 +156,12 @@ class MarianModel:
     def decode_hparams(self) -> dict[str, Any]:
         """Returns the defaults of decoding, those of decoder.yml where there is one."""
         values = {"beam_size": (int, "beam-size", 4), "normalize": (float, "normalize", 1.0)}
+        values["max_length_factor"] = (float, "max-length-factor", MAX_LENGTH_FACTOR)
         try:
             own = {name: kind(self.search.get(key, usual)) for name, (kind, key, usual) in values.items()}
         except (TypeError, ValueError) as error:
             raise T2TError(f"{self.path.parent}: decoder.yml: {error}") from error
-        return {**own, "alpha": 0.0}
+        return {**own, "alpha": 0.0, "extra_length": 2 * self.hparams().max_length}  # the factor's limit is less
 
 
 def import_model(
@@ -224,7 +246,7 @@ def _renamed(arrays: Mapping[str, np.ndarray], path: Path) -> dict[str, np.ndarr
         ours = OTHERS.get(name, name)
         if (match := LAYER.fullmatch(name)) and match[3] in OF_LAYERS:
             ours = f"{match[1]}.layers.{int(match[2]) - 1}.{OF_LAYERS[match[3]]}"
-        is_table = ours.endswith(("embed_tokens.weight", "shared.weight"))
+        is_table = name.endswith(("Wemb", "_Wt"))
         renamed[ours] = array if is_table else array.reshape(-1) if 1 in array.shape else array.T
     return renamed
 
@@ -241,7 +263,11 @@ def names_there(weights: Mapping[str, np.ndarray], hparams: HParams) -> dict[str
         (stack, ours): theirs
         for stack in ("encoder", "decoder")
         for theirs, ours in OF_LAYERS.items()
-        if not ours.startswith("self_attn") or theirs.startswith("rnn") == (stack == "decoder" and recurrent)
+        if not theirs.endswith(PRE)
+        and (
+            not ours.startswith("self_attn")
+            or theirs.startswith("rnn") == (stack == "decoder" and recurrent)
+        )
     }
     there = {}
     for name, array in weights.items():
@@ -252,11 +278,25 @@ def names_there(weights: Mapping[str, np.ndarray], hparams: HParams) -> dict[str
 
 
 def _check(config: Mapping[str, Any], path: Path) -> None:
-    inner, is_recurrent = "transformer-dim-ffn", config.get("transformer-decoder-autoreg") == "rnn"
-    supported = SUPPORTED | {"transformer-decoder-dim-ffn": (None, 0, config.get(inner))}
-    if is_recurrent:
+    is_pre_norm = config.get("transformer-preprocess") == "n"
+    order = PRE_NORM if is_pre_norm else POST_NORM
+    supported = SUPPORTED | {name: (operations,) for name, operations in order.items()}
+    if config.get("transformer-decoder-autoreg") == "rnn":
         supported["dec-cell"] = ("ssru",)
-    check_config(config, path, ("enc-depth", "dec-depth", "dim-emb", inner, "transformer-heads"), supported)
+    numbers = ("enc-depth", "dec-depth", "dim-emb", "transformer-dim-ffn", "transformer-heads")
+    check_config(config, path, numbers, supported)
+    version = str(config.get("version"))
+    if is_pre_norm and (*map(int, re.findall(r"\d+", version)[:2]),) < WHOLE_PRE_NORM:
+        raise T2TError(
+            f"{path}: transformer-preprocess='n' of Marian {version}, which normalises only the queries of "
+            "self-attention, is not supported, but that of Marian 1.11 and later"
+        )
+
+
+def _decoder_filter_size(config: Mapping[str, Any]) -> int:
+    """Returns the hparam, which is 0 where encoder and decoder are alike."""
+    inner = config.get("transformer-decoder-dim-ffn") or 0
+    return 0 if inner == config["transformer-dim-ffn"] else inner
 
 
 def _yaml(content: bytes, where: str, texts: bool = False) -> dict[str, Any]:

@@ -93,13 +93,14 @@ class MarianMT:
 
     def hparams(self) -> HParams:
         """Returns the hyperparameters of the model, those of `marian_base` where it does not tell."""
-        config = self.config
+        config, inner = self.config, self.config["decoder_ffn_dim"]
         return registry.hparams(HPARAMS_SET).replace(
             num_hidden_layers=config["encoder_layers"],
             num_encoder_layers=config["encoder_layers"],
             num_decoder_layers=config["decoder_layers"],
             hidden_size=config["d_model"],
             filter_size=config["encoder_ffn_dim"],
+            decoder_filter_size=inner if inner != config["encoder_ffn_dim"] else 0,
             num_heads=config["encoder_attention_heads"],
             ffn_activation=ACTIVATIONS[config["activation_function"]],
             norm_epsilon=EPSILON,
@@ -240,12 +241,11 @@ def _check(config: Mapping[str, Any], path: Path) -> None:
     kind = config.get("model_type"), config.get("architectures", [ARCHITECTURE])
     if kind != ("marian", [ARCHITECTURE]):
         raise T2TError(f"{path}: a model of the kind {kind[0]}, {kind[1]}, not {ARCHITECTURE}: not supported")
-    sizes = ("encoder_layers", "decoder_layers", "d_model", "encoder_ffn_dim", "encoder_attention_heads")
+    sizes = ("encoder_layers", "decoder_layers", "d_model", "encoder_ffn_dim", "decoder_ffn_dim")
     needed = {
         "activation_function": (*ACTIVATIONS,),
-        "decoder_ffn_dim": (config.get("encoder_ffn_dim"),),
         "decoder_attention_heads": (config.get("encoder_attention_heads"),),
         "decoder_start_token_id": (config.get("pad_token_id"), None),
     }
     whole = {**dict.fromkeys(needed), **config}
-    check_config(whole, path, (*sizes, "vocab_size", "pad_token_id", "eos_token_id"), SUPPORTED | needed)
+    check_config(whole, path, (*sizes, "encoder_attention_heads", "vocab_size", "pad_token_id", "eos_token_id"), SUPPORTED | needed)

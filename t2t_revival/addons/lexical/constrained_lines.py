@@ -61,7 +61,7 @@ class ConstrainedLines:
 
     def _line(self, index: int, constraints: LineConstraints) -> _Line:
         ids, options = self._ids[index], self._request.options
-        room = max_output_length(len(ids), 0, options.extra_length, options.max_length_ratio)
+        room = max_output_length(len(ids), 0, options.extra_length, options)
         try:
             return _Line(ids, fit(constraints, self._spelling, room), room)
         except T2TError as error:

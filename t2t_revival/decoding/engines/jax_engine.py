@@ -57,12 +57,11 @@ class JaxEngine(Engine):
         check_held(model.hparams, JAX)
         self._model, self._batch_size = model, options.tokens_at_once
         self.description = f"jax, {model.dtype_policy.name}"
-        early_stopping, banned = options.early_stopping, vocabulary.banned
 
         def run(source_ids: Any, score_terms: dict[str, Any], *sizes: int) -> tuple[Any, Any, Any]:
             beam_size, extra_length, n, spare = sizes
             settings = SearchSettings(beam_size, extra_length, n, score_terms, {}, spare)
-            return search(model, source_ids, settings, early_stopping, banned)
+            return search(model, source_ids, settings, options, vocabulary.banned)
 
         self.program = JaxProgram(model, run, num_arrays=2)
 

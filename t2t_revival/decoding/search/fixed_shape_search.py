@@ -18,11 +18,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from keras import ops, tree
 
 from t2t_revival.data.vocabulary.text_encoder import EOS, PAD
-from t2t_revival.decoding.engine import SearchSettings
+from t2t_revival.decoding.engine import SearchSettings, max_output_length
 from t2t_revival.decoding.hypothesis_scores import score
 from t2t_revival.model.incremental import DecoderState, FixedCache, InModelPrecision
 
 if TYPE_CHECKING:
+    from t2t_revival.decoding.options import DecodeHParams
     from t2t_revival.model import Transformer
 
 NEG_INF = float("-inf")  # log-probability of a hypothesis that does not exist
@@ -80,7 +81,11 @@ class TopK(NamedTuple):
 
 
 def search(
-    model: Transformer, source_ids: Any, settings: SearchSettings, early_stopping: bool, banned: int
+    model: Transformer,
+    source_ids: Any,
+    settings: SearchSettings,
+    options: DecodeHParams,
+    banned: int,
 ) -> tuple[Any, Any, Any]:
     """Searches for the best outputs of each sentence.
 
@@ -89,25 +94,28 @@ def search(
         source_ids: int32 [batch, source]; each ends with EOS and is padded with 0. A row of padding only has
             no outputs.
         settings: of the search. Only settings of the score may be tensors.
-        early_stopping: see `is_done`.
+        options: early stopping and `max_length_factor` are those of all searches.
         banned: a token that no output has; PAD for none.
 
     Returns:
-        Ids, int32 [batch, n + spare, source + extra_length], and scores, float32 [batch, n + spare], as
+        Ids, int32 [batch, n + spare, longest output], and scores, float32 [batch, n + spare], as
         `SearchGraph.search` returns them; and the length from which on all ids are 0, int32 scalar.
     """
-    decode = partial(_search, model, settings, early_stopping, banned)
+    decode = partial(_search, model, settings, options, banned)
     return InModelPrecision(model, decode)(source_ids)
 
 
 def _search(
-    model: Transformer, settings: SearchSettings, early_stopping: bool, banned: int, source_ids: Any
+    model: Transformer, settings: SearchSettings, options: DecodeHParams, banned: int, source_ids: Any
 ) -> tuple[Any, Any, Any]:
-    positions = source_ids.shape[1] + settings.extra_length  # of the longest output
     lengths = ops.sum(ops.cast(ops.not_equal(source_ids, PAD), "int32"), axis=1, keepdims=True)
+    positions = max_output_length(source_ids.shape[1], 0, settings.extra_length, options)
     max_lengths = ops.where(lengths > 0, lengths + settings.extra_length, 0)  # [batch, 1]
+    if options.max_length_factor:
+        share = ops.ceil(options.max_length_factor * ops.cast(lengths, "float32"))
+        max_lengths = ops.minimum(max_lengths, ops.cast(share, "int32"))
     state = model.start_decoding(source_ids, settings.beam_size, positions)
-    sentences = Sentences(max_lengths, settings, state, early_stopping, banned)
+    sentences = Sentences(max_lengths, settings, state, options.early_stopping, banned)
 
     def step(beams: FixedBeams) -> tuple[FixedBeams]:
         last = ops.take(beams.alive_seq, ops.maximum(beams.length - 1, 0), axis=2)  # [batch, beams]

@@ -20,6 +20,7 @@ class Guards:
             2018, section 2.5, "A Deep Reinforced Model for Abstractive Summarization").
         min_length_ratio: tokens of an output at least, by those of its source, EOS not counted; 0 is off.
         max_length_ratio: tokens of an output at most; 0 is off.
+        max_length_factor: the same, EOS counted on both sides; 0 is off (Marian).
 
     Forced beginnings stay what they are.
     """
@@ -29,9 +30,11 @@ class Guards:
         no_repeat_ngram_size: int = 0,
         min_length_ratio: float = 0.0,
         max_length_ratio: float = 0.0,
+        max_length_factor: float = 0.0,
     ) -> None:
         self._ngram = no_repeat_ngram_size
         self._min_ratio, self._max_ratio = min_length_ratio, max_length_ratio
+        self._factor = max_length_factor
 
     @classmethod
     def of(cls, options: DecodeHParams) -> Guards | None:
@@ -47,11 +50,12 @@ class Guards:
             prefix_lengths: tokens of forced beginnings, scalar or [batch, 1].
         """
         lengths = tf.math.count_nonzero(source_ids, axis=1, keepdims=True) - 1
-        most = max_lengths
+        most, forced = max_lengths, tf.minimum(prefix_lengths + 1, max_lengths)
         if self._max_ratio:
-            forced = tf.minimum(prefix_lengths + 1, max_lengths)
-            most = tf.maximum(tf.minimum(most, _share(self._max_ratio, lengths)), forced)
-        return tf.minimum(_share(self._min_ratio, lengths), most), most
+            most = tf.maximum(tf.minimum(most, 1 + _share(self._max_ratio, lengths)), forced)
+        if self._factor:
+            most = tf.maximum(tf.minimum(most, _share(self._factor, lengths + 1)), forced)
+        return tf.minimum(1 + _share(self._min_ratio, lengths), most), most
 
     def __call__(self, seq: Any, vocab: Any, min_lengths: Any, allowed: Any) -> Any:
         """Returns the tokens that are allowed, bool [batch, beams, vocab], or `None` for all.
@@ -98,8 +102,8 @@ def restrict(allowed: Any, free: Any) -> Any:
 
 
 def _share(ratio: float, lengths: Any) -> Any:
-    """Returns how many tokens, EOS counted, `ratio` of `lengths` tokens are, rounded up."""
-    return 1 + tf.cast(tf.math.ceil(ratio * tf.cast(lengths, tf.float32)), tf.int32)
+    """Returns how many tokens `ratio` of `lengths` tokens are, rounded up."""
+    return tf.cast(tf.math.ceil(ratio * tf.cast(lengths, tf.float32)), tf.int32)
 
 
 def _repeating(seq: Any, n: int) -> Any:
