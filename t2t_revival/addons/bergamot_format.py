@@ -6,25 +6,16 @@ import hashlib
 import json
 import shlex
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from t2t_revival.addons.imports.kinds import MARIAN_CONFIG
-from t2t_revival.addons.imports.layers import (
-    EMBEDDINGS,
-    NEVER,
-    SOFTMAX_BIAS,
-    arrays_of,
-    channels_there,
-    layers_there,
-)
-from t2t_revival.addons.imports.marian import POST_NORM, names_there
-from t2t_revival.data.vocabulary.marian import MarianVocabulary
-from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
-from t2t_revival.data.vocabulary.text_encoder import EOS, PAD, TextEncoder
+from t2t_revival.addons.imports.layers import NEVER
+from t2t_revival.addons.marian_format import MarianParts, Side, search_of, yaml_of
+from t2t_revival.data.vocabulary.text_encoder import EOS, PAD
 from t2t_revival.errors import T2TError
 
 if TYPE_CHECKING:
@@ -50,26 +41,6 @@ NATIVE = {  # settings of the native engine; the package for browsers has its ow
     "mini-batch-words": 1024,
     "workspace": 128,
 }
-
-
-class Side(NamedTuple):
-    """A vocabulary of sources or targets: its SentencePiece model, and the id here of each of its pieces."""
-
-    model: bytes
-    rows: np.ndarray
-
-    @classmethod
-    def of(cls, vocabulary: TextEncoder) -> Side:
-        """Returns a side of a model; raises T2TError if the vocabulary is T2T's."""
-        if isinstance(vocabulary, MarianVocabulary):
-            ids = {piece: token for token, piece in enumerate(vocabulary.pieces)}
-            rows = [ids.get(piece, vocabulary.unknown) for piece in vocabulary.scores]
-            return cls(vocabulary.model, np.array(rows))
-        if isinstance(vocabulary, Vocabulary):
-            return cls(vocabulary.content, np.arange(vocabulary.size))
-        raise T2TError(
-            f"bergamot's format has SentencePiece vocabularies; {vocabulary.path} is of another kind"
-        )
 
 
 def export_bergamot(what: Export) -> tuple[Path, str]:
@@ -103,20 +74,15 @@ def write_bergamot(translator: Translator, folder: Path, shortlist: Translations
     if any(len(language) != LETTERS for language in languages):
         theirs = " and ".join(languages) if translator.problem else "none: give --t2t_usr_dir of its problem"
         raise T2TError(f"bergamot's format has languages of two letters, not {theirs}")
-    source, target = map(Side.of, translator.vocabularies)
-    pair = "".join(languages)
-    shared = source.model == target.model and not translator.vocabularies.separate
-    files = {"model": (f"model.{pair}.intgemm8.bin", _model(translator, source, target, shared))}
-    vocabularies = {"vocab": source} if shared else {"srcvocab": source, "trgvocab": target}
+    parts, pair = MarianParts.of(translator, COLUMNS), "".join(languages)
+    source, target = parts.source, parts.target
+    files = {"model": (f"model.{pair}.intgemm8.bin", _model(parts, translator.vocabularies.targets.banned))}
+    vocabularies = {"vocab": source} if parts.shared else {"srcvocab": source, "trgvocab": target}
     files |= {part: (f"{part}.{pair}.spm", side.model) for part, side in vocabularies.items()}
     if shortlist:
         files["lex"] = (f"lex.{pair}.s2t.bin", _shortlist(shortlist, source, target))
     names = {part: name for part, (name, _) in files.items()}
-    search = {
-        "beam-size": options.beam_size,
-        "normalize": options.normalize or options.alpha,
-        "skip-cost": options.beam_size == 1,
-    }
+    search = {**search_of(options), "skip-cost": options.beam_size == 1}
     native = {
         "relative-paths": True,
         "models": [names["model"]],
@@ -132,7 +98,7 @@ def write_bergamot(translator: Translator, folder: Path, shortlist: Translations
         for part, (name, content) in files.items()
     }
     registered = json.dumps({pair: registry | {"config": search}}, indent=2) + "\n"
-    files["native"] = "config.yml", _yaml(native | search | NATIVE)
+    files["native"] = "config.yml", yaml_of(native | search | NATIVE)
     files["registry"] = "registry.json", registered.encode()
     files["page"] = "index.html", PAGE.read_bytes()
     folder.mkdir()
@@ -140,50 +106,11 @@ def write_bergamot(translator: Translator, folder: Path, shortlist: Translations
         (folder / name).write_bytes(content)
 
 
-def _yaml(settings: Mapping[str, Any]) -> bytes:
-    return "".join(f"{name}: {json.dumps(value)}\n" for name, value in settings.items()).encode()
-
-
-def _model(translator: Translator, source: Side, target: Side, shared: bool) -> bytes:
-    hparams, arrays = translator.model.hparams, arrays_of(translator.model)
-    embeddings, softmax_bias = arrays[EMBEDDINGS], arrays[SOFTMAX_BIAS]
-    softmax_bias[[PAD, translator.vocabularies.targets.banned]] = NEVER
-    tables = {"Wemb" if shared else "decoder_Wemb": _table(embeddings, target)}
-    if not shared:
-        tables["encoder_Wemb"] = _table(arrays.get("source_embedding/embeddings", embeddings), source)
-    bias = np.full((1, _padded(target)), NEVER, np.float32)
-    bias[0, : len(target.rows)] = softmax_bias[target.rows]
-    there = layers_there(arrays, hparams, channels_there(hparams, sines_first=False))
-    weights = names_there(there, hparams) | {"decoder_ff_logit_out_b": bias} | tables
-    settings = {
-        "type": "transformer",
-        "enc-depth": hparams.encoder_layers,
-        "dec-depth": hparams.decoder_layers,
-        "dim-emb": hparams.hidden_size,
-        "dim-vocabs": [_padded(source), _padded(target)],
-        "tied-embeddings": not shared,
-        "tied-embeddings-all": shared,
-        "transformer-dim-ffn": hparams.filter_size,
-        "transformer-heads": hparams.num_heads,
-        "transformer-ffn-activation": hparams.ffn_activation,
-        "transformer-decoder-autoreg": "rnn"
-        if hparams.decoder_self_attention == "ssru"
-        else "self-attention",
-        "dec-cell": "ssru",
-        **POST_NORM,
-    }
-    return _binary([(name, *_item(name, array)) for name, array in sorted(weights.items())], _yaml(settings))
-
-
-def _padded(side: Side) -> int:
-    return -(-len(side.rows) // COLUMNS) * COLUMNS
-
-
-def _table(embeddings: np.ndarray, side: Side) -> np.ndarray:
-    """Returns the embeddings of a side's pieces, and rows of 0 up to a size that the engine can multiply."""
-    table = np.zeros((_padded(side), embeddings.shape[1]), np.float32)
-    table[: len(side.rows)] = embeddings[side.rows]
-    return table
+def _model(parts: MarianParts, banned: int) -> bytes:
+    bias = parts.weights["decoder_ff_logit_out_b"]
+    bias[0, : len(parts.target.rows)][np.isin(parts.target.rows, (PAD, banned))] = NEVER
+    items = [(name, *_item(name, array)) for name, array in sorted(parts.weights.items())]
+    return _binary(items, yaml_of(parts.settings))
 
 
 def _item(name: str, array: np.ndarray) -> tuple[int, tuple[int, ...], bytes]:

@@ -109,6 +109,18 @@ FORMATS = {
         "addons.argos_format:export_argos",
         "a package for Argos Translate and LibreTranslate",
     ),
+    "marian": Format(
+        Place(
+            Holder.MARIAN_FORMAT,
+            "Marian's format",
+            LIKE.format("marian_base"),
+            OF_MODELS_ALONE,
+            holds=variants.MARIAN,
+        ),
+        ("none",),
+        "addons.marian_format:export_marian",
+        "a folder for marian-decoder",
+    ),
     "bergamot": Format(
         Place(
             Holder.BERGAMOT_FORMAT,

@@ -118,7 +118,7 @@ class DecodeHParams:
     extra_length: int = setting(
         50,
         "maximum number of tokens that an output has more than its input",
-        holders.EVERYWHERE - {holders.BERGAMOT},
+        holders.EVERYWHERE - {holders.MARIAN, holders.BERGAMOT},
         0,
         10_000,  # far beyond, there is not enough memory
         request=Role.INPUT,
@@ -226,7 +226,8 @@ class DecodeHParams:
     max_length_factor: float = setting(
         0.0,
         "tokens at most, the ends of output and input counted, as in Marian; 0 is off",
-        holders.OWN_SEARCH | {holders.JAX, holders.CTRANSLATE2, holders.SAVED_MODEL, holders.LITERT},
+        holders.OWN_SEARCH
+        | {holders.JAX, holders.CTRANSLATE2, holders.SAVED_MODEL, holders.LITERT, holders.MARIAN},
         0,
         1000,
     )

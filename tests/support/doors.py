@@ -153,6 +153,7 @@ class Doors:
     ctranslate2_format = partialmethod(_export, kind="ctranslate2")
     transformers_format = partialmethod(_export, kind="transformers")
     argos_format = partialmethod(_export, kind="argos")
+    marian_format = partialmethod(_export, kind="marian")
     bergamot_format = partialmethod(_export, kind="bergamot")
 
 

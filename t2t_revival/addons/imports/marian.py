@@ -161,7 +161,8 @@ class MarianModel:
             own = {name: kind(self.search.get(key, usual)) for name, (kind, key, usual) in values.items()}
         except (TypeError, ValueError) as error:
             raise T2TError(f"{self.path.parent}: decoder.yml: {error}") from error
-        return {**own, "alpha": 0.0, "extra_length": 2 * self.hparams().max_length}  # the factor's limit is less
+        beyond = 2 * self.hparams().max_length  # so that the factor alone is the limit
+        return {**own, "alpha": 0.0, "extra_length": beyond}
 
 
 def import_model(
@@ -265,8 +266,7 @@ def names_there(weights: Mapping[str, np.ndarray], hparams: HParams) -> dict[str
         for theirs, ours in OF_LAYERS.items()
         if not theirs.endswith(PRE)
         and (
-            not ours.startswith("self_attn")
-            or theirs.startswith("rnn") == (stack == "decoder" and recurrent)
+            not ours.startswith("self_attn") or theirs.startswith("rnn") == (stack == "decoder" and recurrent)
         )
     }
     there = {}

@@ -248,4 +248,5 @@ def _check(config: Mapping[str, Any], path: Path) -> None:
         "decoder_start_token_id": (config.get("pad_token_id"), None),
     }
     whole = {**dict.fromkeys(needed), **config}
-    check_config(whole, path, (*sizes, "encoder_attention_heads", "vocab_size", "pad_token_id", "eos_token_id"), SUPPORTED | needed)
+    sizes += ("encoder_attention_heads", "vocab_size", "pad_token_id", "eos_token_id")
+    check_config(whole, path, sizes, SUPPORTED | needed)
