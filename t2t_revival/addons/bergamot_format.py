@@ -6,12 +6,12 @@ import hashlib
 import json
 import shlex
 import struct
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
+from t2t_revival.addons.imports import marian_binary
 from t2t_revival.addons.imports.kinds import MARIAN_CONFIG
 from t2t_revival.addons.imports.layers import NEVER
 from t2t_revival.addons.marian_format import MarianParts, Side, search_of, yaml_of
@@ -27,9 +27,6 @@ PAGE = Path(__file__).with_name("bergamot.html")
 STEPS = """\
 next: cd {folder} && npm install --prefix . @browsermt/bergamot-translator && python3 -m http.server
 and open http://localhost:8000"""
-ALIGNMENT = 256  # bytes, of the data of each array
-FLOAT32, INT8, INT8_MATRIX = 0x0404, 0x0101, 0x4101  # types of arrays
-VERSION = 1
 ROWS, COLUMNS = 64, 8  # sizes of matrices are their multiples
 LETTERS = 2  # of a language
 SHORTLIST_MAGIC = 0xF11A48D5013417F5
@@ -98,7 +95,7 @@ def write_bergamot(translator: Translator, folder: Path, shortlist: Translations
         for part, (name, content) in files.items()
     }
     registered = json.dumps({pair: registry | {"config": search}}, indent=2) + "\n"
-    files["native"] = "config.yml", yaml_of(native | search | NATIVE)
+    files["native"] = "config.yml", yaml_of(native | NATIVE | search)
     files["registry"] = "registry.json", registered.encode()
     files["page"] = "index.html", PAGE.read_bytes()
     folder.mkdir()
@@ -109,31 +106,20 @@ def write_bergamot(translator: Translator, folder: Path, shortlist: Translations
 def _model(parts: MarianParts, banned: int) -> bytes:
     bias = parts.weights["decoder_ff_logit_out_b"]
     bias[0, : len(parts.target.rows)][np.isin(parts.target.rows, (PAD, banned))] = NEVER
-    items = [(name, *_item(name, array)) for name, array in sorted(parts.weights.items())]
-    return _binary(items, yaml_of(parts.settings))
+    settings = yaml_of(parts.settings) + b"\0"
+    items = [_item(name, array) for name, array in sorted(parts.weights.items())]
+    items.append(marian_binary.Item(MARIAN_CONFIG, marian_binary.INT8, (len(settings),), settings))
+    return marian_binary.write(items)
 
 
-def _item(name: str, array: np.ndarray) -> tuple[int, tuple[int, ...], bytes]:
-    """Returns type, shape and data of an array: int8 and a scale of matrices, transposed but embeddings."""
+def _item(name: str, array: np.ndarray) -> marian_binary.Item:
+    """Returns a tensor of the file: int8 and a scale of matrices, transposed but embeddings."""
     if len(array) == 1:
-        return FLOAT32, array.shape, array.tobytes()
+        return marian_binary.Item(name, marian_binary.FLOAT32, array.shape, array.tobytes())
     scale = np.float32(127 / (np.abs(array).max() or 1))
     rounded = np.rint(array * scale).astype(np.int8)
-    return INT8_MATRIX, array.shape, (rounded if "Wemb" in name else rounded.T).tobytes() + scale.tobytes()
-
-
-def _binary(items: Iterable[tuple[str, int, tuple[int, ...], bytes]], settings: bytes) -> bytes:
-    """Returns Marian's binary format: headers, names, shapes, and data at multiples of `ALIGNMENT`."""
-    text = settings + b"\0"
-    items = [*items, (MARIAN_CONFIG, INT8, (len(text),), text)]
-    padded = [data + bytes(-len(data) % ALIGNMENT) for *_, data in items]
-    header = struct.pack("<QQ", VERSION, len(items))
-    for (name, kind, shape, _), data in zip(items, padded, strict=True):
-        header += struct.pack("<4Q", len(name) + 1, kind, len(shape), len(data))
-    header += b"".join(name.encode() + b"\0" for name, *_ in items)
-    header += b"".join(struct.pack(f"<{len(shape)}i", *shape) for _, _, shape, _ in items)
-    gap = -(len(header) + 8) % ALIGNMENT
-    return header + struct.pack("<Q", gap) + bytes(gap) + b"".join(padded)
+    data = (rounded if "Wemb" in name else rounded.T).tobytes() + scale.tobytes()
+    return marian_binary.Item(name, marian_binary.INT8_MATRIX, array.shape, data)
 
 
 def _shortlist(translations: Translations, source: Side, target: Side) -> bytes:

@@ -162,8 +162,8 @@ def write_marian(translator: Translator, folder: Path) -> None:
         "relative-paths": True,
         "models": [MODEL],
         "vocabs": names,
+        "max-length-factor": MAX_LENGTH_FACTOR,
         **search_of(options),
-        "max-length-factor": options.max_length_factor or MAX_LENGTH_FACTOR,
     }
     folder.mkdir()
     np.savez(folder / MODEL, **arrays)  # type: ignore[arg-type]  # of NumPy's stubs
@@ -174,7 +174,8 @@ def write_marian(translator: Translator, folder: Path) -> None:
 
 def search_of(options: DecodeHParams) -> dict[str, Any]:
     """Returns Marian's settings of the search; its penalty of lengths stands for GNMT's, which it has not."""
-    return {"beam-size": options.beam_size, "normalize": options.normalize or options.alpha}
+    limit = {"max-length-factor": options.max_length_factor} if options.max_length_factor else {}
+    return {"beam-size": options.beam_size, "normalize": options.normalize or options.alpha, **limit}
 
 
 def yaml_of(settings: Mapping[str, Any]) -> bytes:

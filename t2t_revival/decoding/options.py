@@ -32,6 +32,7 @@ MAX_CANDIDATES = MAX_ALTERNATIVES = 100
 MIN_EXTRA_LENGTH_OF_TREE = 2  # (TOP XX )TOP EOS has two tokens more than a word and EOS
 WIDE = 64  # beam_size^2 from which batches are smaller, since each hypothesis attends to the keys of all
 MIN_USUAL_BATCH_SIZE = 256  # a lower batch_size is probably meant in sentences, as in T2T
+UNLIMITED = 512  # an extra_length that is no limit beside max_length_factor
 TOKENS_PER_SENTENCE = 32  # input tokens of a usual sentence
 OFF, ON = "off", "on"  # values of shortlist
 ENGINES = TENSORFLOW, CTRANSLATE2 = "tensorflow", "ctranslate2"
@@ -227,7 +228,8 @@ class DecodeHParams:
         0.0,
         "tokens at most, the ends of output and input counted, as in Marian; 0 is off",
         holders.OWN_SEARCH
-        | {holders.JAX, holders.CTRANSLATE2, holders.SAVED_MODEL, holders.LITERT, holders.MARIAN},
+        | {holders.JAX, holders.CTRANSLATE2, holders.SAVED_MODEL, holders.LITERT}
+        | {holders.MARIAN, holders.BERGAMOT},
         0,
         1000,
     )
@@ -357,6 +359,8 @@ class DecodeHParams:
         values = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
         usual = beside or type(self)
         asked = {name: f"{name}={value}" for name, value in values.items() if value != getattr(usual, name)}
+        if self.max_length_factor and self.extra_length >= UNLIMITED:
+            asked.pop("extra_length", None)
         more = {"greedy": self.beam_size == 1, **(of_call or {})}
         return asked | {name: OF_CALLS[name] for name, given in more.items() if given}
 

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
+from t2t_revival.addons.imports.marian_binary import START
 from t2t_revival.addons.imports.t2t_folder import FILE_SUFFIX, STATE, index_file
 from t2t_revival.errors import T2TError
 from t2t_revival.model_folder import RUN_FILE
@@ -52,11 +53,15 @@ def _of_transformers(path: Path) -> list[Path]:
 
 def marian_files(path: Path) -> list[Path]:
     """Returns the models of Marian in a folder, or the file if it is one."""
-    return [file for file in (sorted(path.glob("*.npz")) if path.is_dir() else [path]) if _is_marian(file)]
+    files = [*sorted(path.glob("*.npz")), *sorted(path.glob("*.bin"))] if path.is_dir() else [path]
+    return [file for file in files if _is_marian(file)]
 
 
 def _is_marian(path: Path) -> bool:
     try:
+        if path.suffix == ".bin":
+            with path.open("rb") as file:
+                return file.read(len(START)) == START
         with zipfile.ZipFile(path) as archive:
             return f"{MARIAN_CONFIG}.npy" in archive.namelist()
     except (OSError, zipfile.BadZipFile):
@@ -66,7 +71,7 @@ def _is_marian(path: Path) -> bool:
 T2T, TRANSFORMERS, MARIAN = KINDS = (
     Kind("tensor2tensor", f"model.ckpt-*.index with {STATE}", _of_t2t),
     Kind("transformers", f"{CONFIG} with a model_type", _of_transformers),
-    Kind("Marian", f".npz with {MARIAN_CONFIG}", marian_files),
+    Kind("Marian", f".npz or .bin with {MARIAN_CONFIG}", marian_files),
 )
 
 

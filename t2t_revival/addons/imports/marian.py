@@ -24,6 +24,7 @@ from t2t_revival.addons.imports.model import (
     vocabulary_files,
 )
 from t2t_revival.data.vocabulary.marian import in_order, table_of
+from t2t_revival.decoding.options import UNLIMITED
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 
@@ -161,8 +162,7 @@ class MarianModel:
             own = {name: kind(self.search.get(key, usual)) for name, (kind, key, usual) in values.items()}
         except (TypeError, ValueError) as error:
             raise T2TError(f"{self.path.parent}: decoder.yml: {error}") from error
-        beyond = 2 * self.hparams().max_length  # so that the factor alone is the limit
-        return {**own, "alpha": 0.0, "extra_length": beyond}
+        return {**own, "alpha": 0.0, "extra_length": UNLIMITED}
 
 
 def import_model(

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from t2t_revival.errors import T2TError
+from t2t_revival.addons.imports import marian_binary
+from t2t_revival.errors import T2TError, at
 from t2t_revival.utils.extras import require
 
 TYPES: dict[str, np.dtype[Any]] = {
@@ -32,7 +33,7 @@ REMEDIES = {  # what begins a file that cannot be read, what it is, and what hel
 
 
 def read(path: Path) -> dict[str, np.ndarray]:
-    """Returns the tensors of a .safetensors, .bin (PyTorch 1.6 or later) or .npz file by name.
+    """Returns the tensors of a .safetensors, .bin (PyTorch 1.6 or later, Marian) or .npz file by name.
 
     Raises:
         T2TError: the file is corrupt, or has something other than tensors, or REMEDIES has it.
@@ -40,7 +41,7 @@ def read(path: Path) -> dict[str, np.ndarray]:
     """
     readers: dict[str, Callable[[Path], dict[str, np.ndarray]]] = {
         ".safetensors": _safetensors,
-        ".bin": _pytorch,
+        ".bin": _binary,
         ".npz": _numpy,
     }
     check_start(path)
@@ -48,6 +49,8 @@ def read(path: Path) -> dict[str, np.ndarray]:
         require("safetensors", str(path))
     try:
         return readers[path.suffix](path)
+    except T2TError:
+        raise
     except Exception as error:  # a damaged pickle may raise any
         reason = str(error) or type(error).__name__
         raise T2TError(f"{path}: corrupt, or not a file of tensors: {reason}; get it again") from error
@@ -64,6 +67,14 @@ def check_start(path: Path) -> None:
         start = file.read(64)
     if remedy := next((REMEDIES[known] for known in REMEDIES if start.startswith(known)), None):
         raise T2TError(f"{path}: {remedy}")
+
+
+def _binary(path: Path) -> dict[str, np.ndarray]:
+    content = path.read_bytes()
+    if not content.startswith(marian_binary.START):
+        return _pytorch(path)
+    with at(str(path)):
+        return marian_binary.read(content)
 
 
 def _numpy(path: Path) -> dict[str, np.ndarray]:
