@@ -16,6 +16,8 @@ from typing import NamedTuple
 
 from t2t_revival.errors import did_you_mean
 
+T2T, MARIAN = "from_tensor2tensor.md", "from_marian.md"  # pages
+FATES = {T2T: "now", MARIAN: "Marian's, and here"}  # what stands before our name in an answer
 THE_SAME = "the same"
 TRAINER = "t2t-trainer"  # many of T2T's commands took its flags
 SETTINGS = {"t2t-trainer": "--hparams", "t2t-decoder": "--decode_hparams"}  # flags of names without dashes
@@ -23,21 +25,6 @@ SETTING = re.compile(r"\w+(=.*)?")
 HPARAM_PREFIX, HPARAM = "hp_", "hp_NAME VALUE"
 LANGUAGES = re.compile(r"translate_([a-z]{2})([a-z]{2})_")
 SUFFIXES = re.compile(r"(?P<packed>_packed(?:1k|256)?)?(?P<reversed>_rev)?$")
-
-
-class Page(NamedTuple):
-    """A page of tables of another program's names.
-
-    Attributes:
-        file: its name, in this package.
-        fate: what stands before our name in an answer.
-    """
-
-    file: str
-    fate: str
-
-
-T2T, MARIAN = Page("from_tensor2tensor.md", "now"), Page("from_marian.md", "Marian's, and here")
 
 
 class Row(NamedTuple):
@@ -70,14 +57,14 @@ def quoted(text: str) -> list[str]:
 
 
 @functools.cache
-def sections(page: Page = T2T) -> dict[str, str]:
+def sections(page: str = T2T) -> dict[str, str]:
     """Reads the texts of a page's sections, by their titles."""
-    parts = Path(__file__).with_name(page.file).read_text(encoding="utf-8").split("\n## ")[1:]
+    parts = Path(__file__).with_name(page).read_text(encoding="utf-8").split("\n## ")[1:]
     return {title: text for title, _, text in (part.partition("\n") for part in parts)}
 
 
 @functools.cache
-def table(title: str, page: Page = T2T) -> list[Row]:
+def table(title: str, page: str = T2T) -> list[Row]:
     """Reads the table of a section; it is empty where there is none."""
     lines = [line for line in sections(page).get(title, "").splitlines() if line.startswith("|")]
     cells = ([cell.strip() for cell in line.strip("|").split("|")] for line in lines[2:])
@@ -176,7 +163,7 @@ def _why_gone(name: str, row: Row) -> str:
     return row.plain_note if row.note.startswith("out of scope") else f"is gone: {row.plain_note}"
 
 
-def _fate(command: str, name: str, known: Collection[str], page: Page = T2T) -> str | None:
+def _fate(command: str, name: str, known: Collection[str], page: str = T2T) -> str | None:
     """Returns the fate of a flag of tensor2tensor or Marian; `None` if it had none of this name."""
     if name.startswith(HPARAM_PREFIX):
         name = HPARAM
@@ -187,7 +174,7 @@ def _fate(command: str, name: str, known: Collection[str], page: Page = T2T) -> 
         if row and row.here == THE_SAME:
             return f"a flag of {owner}, and does nothing in {command}"
         if row:
-            here = f"{page.fate} {_here(row, f'--{plain}', owner, known)}" if row.ours else "gone"
+            here = f"{FATES[page]} {_here(row, f'--{plain}', owner, known)}" if row.ours else "gone"
             return f"{here}{f': {row.plain_note}' if row.note else ''}"
     return None
 
