@@ -75,7 +75,7 @@ setup(
     ],
     package_dir={"t2t_revival.problems": "problems", "t2t_revival.hparams": "hparams"},
     package_data={
-        "t2t_revival": ["from_tensor2tensor.md", "py.typed"],
+        "t2t_revival": ["from_marian.md", "from_tensor2tensor.md", "py.typed"],
         "t2t_revival.sample_corpus": ["corpus.zip"],
         "t2t_revival.addons.server.page": ["page.html", "page.css", "page.js"],
         "t2t_revival.serving": ["translate.cc"],

@@ -35,6 +35,7 @@ TOP_FILES = {  # page: the file that it is made from
     "project/design.md": "BUILD_NOTES.md",
     "project/contributing.md": "CONTRIBUTING.md",
     "project/changelog.md": "CHANGELOG.md",
+    "guides/from_marian.md": "t2t_revival/from_marian.md",
     "guides/my_problem.md": "examples/my_problem/README.md",
 }
 NOT_IN_API = {"cli", "reproduction", "sample_corpus", "t2t_names", "utils"}  # internal, or commands

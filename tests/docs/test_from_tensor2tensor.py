@@ -1,5 +1,7 @@
 """t2t_revival/from_tensor2tensor.md names all that T2T had, and nothing of ours that does not exist.
 
+Nor does from_marian.md, of Marian's options.
+
 A row's first cell names T2T's side; its second says "the same", "gone", or names ours. T2T's names are those
 of `reference/names.json` and `hparams.json`; ours are looked up in the code.
 """
@@ -17,7 +19,7 @@ import pytest
 
 from t2t_revival import DecodeHParams, HParams, registry, t2t_names
 from t2t_revival.cli.support.command import Parser
-from t2t_revival.t2t_names import THE_SAME, quoted
+from t2t_revival.t2t_names import MARIAN, SETTING, THE_SAME, quoted
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = ROOT / "tests" / "reference"
@@ -143,3 +145,22 @@ def test_what_is_named_on_our_side_exists(title: str) -> None:
     ours = [span for row in TABLES[title] for span in quoted(row.here + row.note)]
     for span in [*ours, *quoted(PROSE[title])]:
         check_span(span, title)
+
+
+@pytest.mark.parametrize(
+    ("command", "fields"), [("t2t-trainer", "Hparams"), ("t2t-decoder", "decode_hparams")]
+)
+def test_options_of_marian(command: str, fields: str) -> None:
+    rows = t2t_names.table(command, MARIAN)
+    theirs = [option.removeprefix("--") for row in rows for option in row.theirs]
+    assert len(theirs) == len(set(theirs))
+    assert not set(theirs) - set(NAMES["marian"][command].split())
+    for span in [span for row in rows for span in quoted(row.here + row.note)]:
+        check_span(span, command)
+        if SETTING.fullmatch(span):
+            assert {part.partition("=")[0] for part in span.split(",")} <= FIELDS[fields], span
+
+
+def test_prose_on_marian() -> None:
+    for span in quoted(t2t_names.sections(MARIAN)["What differs on purpose"]):
+        check_span(span, "")

@@ -22,7 +22,7 @@ from t2t_revival.cli.support.command import Parser
 ROOT = Path(__file__).parents[2]
 PAGES = [
     *(ROOT / name for name in ("README.md", "BUILD_NOTES.md", "CONTRIBUTING.md", "CHANGELOG.md")),
-    ROOT / "t2t_revival" / "from_tensor2tensor.md",
+    *(ROOT / "t2t_revival" / f"from_{program}.md" for program in ("marian", "tensor2tensor")),
     *sorted((ROOT / "docs").rglob("*.md")),
 ]
 BROWSER = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)

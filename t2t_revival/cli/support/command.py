@@ -84,11 +84,12 @@ class Parser(Generic[F]):
 
         Faults are the first wrong value, or else unknown flags, repeated flags and unexpected arguments.
         """
+        known = [flag.name for flag in self.definitions]
         try:
             left = self.table([command, *words], known_only=True)[1:]
         except (absl.Error, ValueError) as error:
             self.table.mark_as_parsed()
-            return [str(error)]
+            return [t2t_names.explain_value(command, str(error), known)]
         unknown, faults = self._sort(left)
         if not any(_name(word) == "flagfile" for word in words):  # whose values others may replace
             faults += [
@@ -100,7 +101,6 @@ class Parser(Generic[F]):
             value = self.table[name].value
             paths = value if isinstance(value, list) else str(value).split(",")
             faults += [f"--{name}={fault}" for fault in map(url_fault, paths) if fault][:1]
-        known = [flag.name for flag in self.definitions]
         explained = t2t_names.explain_flags(command, unknown, known)
         if unknown and {"data_source", "problem"} <= set(self.table):  # a command that generates data
             explanation = t2t_names.explain_problem(self.table["problem"].value or "")
@@ -132,16 +132,17 @@ class Parser(Generic[F]):
     def _sort(self, left: list[str]) -> tuple[list[str], list[str]]:
         """Returns unknown flags, and a line for each unexpected argument, of the words that absl has left.
 
-        An argument behind an unknown flag is its value.
+        An argument behind an unknown flag is its value, and so are all behind one of Marian's.
         """
-        unknown, faults, may_be_value = [], [], False
+        unknown, faults, flag = [], [], ""
         for word in left:
             name = "" if NUMBER.match(word) else _name(word)
             if name and name not in self.table:
                 unknown.append(name)
-            elif word != "--" and not may_be_value:
+            elif word != "--" and not flag:
                 faults.append(f"unexpected argument {word!r}")
-            may_be_value = bool(name) and "=" not in word
+            if name or not t2t_names.takes_several(flag):
+                flag = "" if "=" in word else name
         return unknown, faults
 
 
