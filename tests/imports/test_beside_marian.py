@@ -149,7 +149,7 @@ def weights(out):
 
 
 def test_training_goes_on_here_and_there(marian, tmp_path):
-    """After some updates here, Marian scores the export alike; after some of Marian's, so does this project."""
+    """After updates here Marian scores the export alike; after updates of Marian's, so does this project."""
     model, vocabularies = marian.trained("tied")
     imported(tmp_path / "out", model, vocabularies)
     data, out = tmp_path / "data", tmp_path / "more"

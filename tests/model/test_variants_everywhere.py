@@ -1,5 +1,6 @@
 """Each variant of the model has its scores in all that its row names; the others refuse it by name."""
 
+import shutil
 from functools import cache
 from importlib.util import find_spec
 
@@ -7,6 +8,7 @@ import numpy as np
 import pytest
 
 from t2t_revival import T2TError, Translator
+from t2t_revival.addons.imports.marian import import_model
 from t2t_revival.addons.imports.transformers import import_folder
 from t2t_revival.hparams.variants import ALL, ANY, VARIANTS
 from tests.support.doors import HPARAMS, LINES, Doors, Model, eagerly, on_jax
@@ -27,9 +29,10 @@ ONE_OF_ANY = {  # for rows that are those of any value
     "num_decoder_layers": 2,
     "hidden_size": 128,
     "filter_size": 192,
+    "decoder_filter_size": 128,
     "num_heads": 1,
 }
-OF_THEIR_OWN = ("CTranslate2", "transformers")  # models, and not the classes that are trained
+OF_THEIR_OWN = ("CTranslate2", "transformers", "Marian")  # models, and not the classes that are trained
 BESIDE = {  # what values need, and settings of theirs
     ("layer_preprocess_sequence", "n"): {"layer_postprocess_sequence": "da"},
     ("pos", "relative"): {"max_relative_position": 1},
@@ -45,7 +48,7 @@ class Holders(Doors):
         return Translator.load(folder or self._folder, decode_hparams=BASE, engine=engine)
 
     def expected(self, holder):
-        kind = score if holder in ("CTranslate2", "transformers") else best
+        kind = score if holder in OF_THEIR_OWN else best
         return eagerly(lambda: kind(self._load()))
 
     def JAX(self):
@@ -68,16 +71,23 @@ class Holders(Doors):
         _, files = self.litert(BASE, False)
         return np.frombuffer(files["scores"], np.float32)[0]
 
-    def transformers(self):
-        self.transformers_format(USUAL, False)
+    def _and_back(self, export, take_in):
+        export(USUAL, False)
         (theirs,) = (self._folder / "export").iterdir()
-        import_folder(theirs, self._folder / "back", "translate_en_de")
+        shutil.rmtree(self._folder / "back", ignore_errors=True)
+        take_in(theirs, self._folder / "back", "translate_en_de")
         return score(self._load(folder=self._folder / "back"))
 
+    def transformers(self):
+        return self._and_back(self.transformers_format, import_folder)
+
     def Marian(self):
+        return self._and_back(self.marian_format, import_model)
+
+    def bergamot(self):
         """Writes a model; tests/serving/test_bergamot_format.py reads one."""
         self.bergamot_format(USUAL, False)
-        return self.expected("Marian")
+        return self.expected("bergamot")
 
 
 def best(translator):
@@ -127,5 +137,5 @@ def test_a_variant_is_held_or_refused(holders, name, value, holder, is_held):
 @pytest.mark.slow
 def test_what_a_format_refuses_at_last_leaves_no_folder(tmp_path):
     with pytest.raises(T2TError, match="needs multiples of 64"):
-        Holders(tmp_path, filter_size=96).Marian()
+        Holders(tmp_path, filter_size=96).bergamot()
     assert not [*tmp_path.rglob("export")]

@@ -114,6 +114,7 @@ class Layers:
         rows: for each id here, the row of the embeddings there, of sources and of targets; what has row -1 is
             0, and never produced.
         sines_first: see `channels_there`.
+        starts_with_padding: whether outputs start with the vector of padding there, which is 0 here.
     """
 
     where: Path
@@ -121,6 +122,7 @@ class Layers:
     hparams: HParams
     rows: Sequence[Sequence[int]]
     sines_first: bool = False
+    starts_with_padding: bool = True
 
     def save(
         self,
@@ -159,7 +161,7 @@ class Layers:
             raise T2TError(f"{self.where}: the model has {left[0]}, which has no place here")
         self._find(BIAS)
         start = self.weights[self._find(TARGET, SHARED)]
-        if self.rows[-1][0] >= 0 and np.any(start[self.rows[-1][0]]):
+        if self.starts_with_padding and self.rows[-1][0] >= 0 and np.any(start[self.rows[-1][0]]):
             raise T2TError(f"{self.where}: the embedding of padding, with which outputs start, is not 0")
 
     def _shape(self, name: str) -> tuple[int, ...]:

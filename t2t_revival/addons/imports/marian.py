@@ -192,7 +192,7 @@ def import_model(
     with reading():
         tables, models = _vocabularies(model, vocab_files)
     rows = [[table.get(piece, -1) for piece in in_order(table)] for table in tables]
-    layers = Layers(model.path, model.weights, model.hparams(), rows)
+    layers = Layers(model.path, model.weights, model.hparams(), rows, starts_with_padding=False)
     vocabularies = vocabulary_files(name, tables, models)
     return layers.save(name, vocabularies, model.decode_hparams(), output_dir)
 
