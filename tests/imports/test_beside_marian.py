@@ -166,3 +166,25 @@ def test_training_goes_on_here_and_there(marian, tmp_path):
     further = tmp_path / "further.npz"
     marian.train(further, files[1], 5, *TIED, "--pretrained-model", files[0])
     same_scores(imported(tmp_path / "again", further, files[1]), marian.scores(further, files[1]))
+
+
+@pytest.mark.parametrize("name", ["marian_tiny", "base"])
+def test_models_of_this_project(marian, tmp_path, name):
+    out = tmp_path / "out"
+    flags = [f"--hparams_set={name}", f"--output_dir={out}", f"--data_dir={tmp_path / 'data'}"]
+    small = "hidden_size=64,filter_size=64,num_hidden_layers=1,num_heads=2,pos=timing"
+    small += ",batch_size=512,effective_batch_size=0,learning_rate_warmup_steps=20"
+    run(
+        "t2t-trainer",
+        "--problem=translate_en_de",
+        "--data_source=sample",
+        "--train_steps=30",
+        *flags,
+        f"--hparams={small}",
+    )
+    (export,) = exported(out)
+    files = [export / "model.npz", [export / "vocab.spm"] * 2]
+    same_scores(Translator.load(out), marian.scores(*files))
+    settings = "beam_size=1,alpha=0,max_length_factor=3,extra_length=512"
+    ours = Translator.load(out, decode_hparams=settings).translate([en for en, _ in PAIRS])
+    assert ours == marian.outputs(1, 0, *files)
