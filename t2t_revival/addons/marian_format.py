@@ -86,7 +86,7 @@ class MarianParts:
 
     @property
     def shared(self) -> bool:
-        """Whether both sides have the same vocabulary and embeddings."""
+        """True if both sides have the same vocabulary and embeddings."""
         return "Wemb" in self.weights
 
     @classmethod

@@ -65,9 +65,13 @@ def _export(flags: ExporterFlags) -> None:
     options, shortlist = decode_options(flags.decode_hparams, folder.run, flags.normalize), None
     of_call = {"ensemble": flags.ensemble, "int8": flags.quantize == INT8}
     asked = options.asked(of_call)
-    for name in folder.run.decode_hparams.keys() & asked.keys():
-        if getattr(options, name) == folder.run.decode_hparams[name]:
-            asked[name] += f" (the model's own; the default is {getattr(DecodeHParams, name)})"
+    own = {name for name, value in folder.run.decode_hparams.items() if value == getattr(options, name)}
+    if refused := sorted(own & asked.keys() - row.place.features):
+        defaults = ",".join(f"{name}={getattr(DecodeHParams, name)}" for name in refused)
+        raise T2TError(
+            f"{row.place.name} does not support {asked[refused[0]]}, which is this model's own: give "
+            f"--decode_hparams={defaults}"
+        )
     capabilities.check(asked, row.place)
     capabilities.check_held(folder.hparams, row.place)
     if flags.ensemble and not flags.export_dir:

@@ -50,7 +50,10 @@ def test_a_setting_of_the_models_own_is_told_from_one_that_was_given(tmp_path, c
     folder = copied(PIECES, tmp_path)
     how = [f"--output_dir={folder}", "--format=bergamot"]
     assert run(*how)
-    assert "does not support extra_length=6 (the model's own; the default is 50)" in capsys.readouterr().err
+    assert (
+        "does not support extra_length=6, which is this model's own: give --decode_hparams=extra_length=50"
+        in capsys.readouterr().err
+    )
     assert run(*how, "--decode_hparams=extra_length=50,mbr=chrf")
     assert "does not support mbr=chrf: " in capsys.readouterr().err
 

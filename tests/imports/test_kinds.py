@@ -1,7 +1,6 @@
 """The kind of a model to import is told by content, whatever else is in its folder."""
 
 import json
-import struct
 import zipfile
 
 import numpy as np
@@ -50,12 +49,11 @@ def test_two_models_in_a_folder_are_refused_with_the_way_to_choose(tmp_path):
 
 
 def converted(folder):
-    """Yields models for other engines: Bergamot's, CTranslate2's and Argos Translate's."""
-    for name, start in (("bergamot", struct.pack("<QQ", 1, 3)), ("ct2", b"\6\0\0\0\20\0TransformerSpec\0")):
-        (folder / name).mkdir()
-        (folder / name / "model.bin").write_bytes(start + bytes(64))
-        yield folder / name
-        yield folder / name / "model.bin"
+    """Yields models for other engines: CTranslate2's and Argos Translate's."""
+    model = folder / "ct2" / "model.bin"
+    model.parent.mkdir()
+    model.write_bytes(b"\6\0\0\0\20\0TransformerSpec\0" + bytes(64))
+    yield from (model.parent, model)
     with zipfile.ZipFile(folder / "en_de.argosmodel", "w") as package:
         package.writestr("translate-en_de-1_0/metadata.json", json.dumps({"from_code": "en"}))
     yield folder / "en_de.argosmodel"

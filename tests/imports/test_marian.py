@@ -7,6 +7,7 @@ import pytest
 import sentencepiece
 
 from t2t_revival import HParams, T2TError, Translator
+from t2t_revival.addons.imports import marian_binary
 from t2t_revival.addons.imports.marian import import_model
 from t2t_revival.addons.imports.transformers import import_folder
 from tests.support.commands import run
@@ -142,6 +143,11 @@ def test_a_sentencepiece_model_as_vocabulary(tmp_path):
     assert ids == [token + 1 for token in processor.encode(LINES[0])]
 
 
+PRE_NORM = {
+    "transformer-preprocess": "n",
+    "transformer-postprocess": "da",
+    "transformer-postprocess-top": "n",
+}
 SETTINGS = [
     ({"type": "s2s"}, "type='s2s' is not supported"),
     ({"transformer-decoder-autoreg": "average-attention"}, "autoreg='average-attention' is not supported"),
@@ -149,7 +155,10 @@ SETTINGS = [
     ({"transformer-ffn-activation": "gelu"}, "transformer-ffn-activation='gelu' is not supported"),
     ({"transformer-tied-layers": [1, 1]}, "transformer-tied-layers=.* is not supported"),
     ({"transformer-preprocess": "d"}, "transformer-preprocess='d' is not supported"),
-    ({"transformer-decoder-dim-ffn": 48}, "transformer-decoder-dim-ffn=48 is not supported"),
+    ({"transformer-decoder-dim-ffn": 48}, r"decoder\.layers\.0\.fc1\.weight has the shape \(24, 16\)"),
+    ({**PRE_NORM, "version": "v1.10.2"}, "of Marian v1.10.2, which normalises only the queries"),
+    ({"transformer-preprocess": "n"}, "transformer-postprocess='dan' is not supported, but 'da'"),
+    ({"right-left": True}, "right-left=True is not supported"),
     ({"enc-depth": 3}, "the weights lack encoder.layers.2.self_attn_layer_norm.weight"),
     ({"dim-emb": 32}, r"shared\.weight has the shape \(119, 16\)"),
     ({"transformer-dim-ffn": 48}, r"encoder\.layers\.0\.fc1\.weight has the shape \(24, 16\)"),
@@ -177,6 +186,40 @@ def test_other_weights_are_refused(tmp_path, arrays, message):
     with pytest.raises(T2TError, match=message):
         imported(write_marian(tmp_path / "marian", weights={**marian_weights(), **arrays}), tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_binary_files(tmp_path):
+    """Marian's .bin has the same tensors; those of int8 models and damaged ones are refused."""
+    file = write_marian(tmp_path / "marian")
+    expected = imported(file, tmp_path / "npz").score([(LINES[0], LINES[1])])
+    kinds = {"float32": marian_binary.FLOAT32, "int8": marian_binary.INT8}
+    items = [
+        marian_binary.Item(name, kinds[array.dtype.name], array.shape, array.tobytes())
+        for name, array in np.load(file).items()
+    ]
+    binary = file.with_suffix(".bin")
+    file.unlink()
+    binary.write_bytes(marian_binary.write(items))
+    settings = file.with_name("decoder.yml")
+    settings.write_text(settings.read_text().replace("model.npz", "model.bin"))
+    assert imported(file.parent, tmp_path / "bin").score([(LINES[0], LINES[1])]) == expected
+    whole = binary.read_bytes()
+    packed = marian_binary.write([items[0]._replace(kind=marian_binary.INT8_MATRIX), *items[1:]])
+    for content, message in ((whole[:-300], "corrupt"), (packed, "is packed or int8: give the model that")):
+        binary.write_bytes(content)
+        with pytest.raises(T2TError, match=message):
+            imported(binary, tmp_path / "out")
+
+
+def test_an_output_matrix_of_its_own_and_no_bias(tmp_path):
+    arrays = marian_weights()
+    arrays["decoder_ff_logit_out_Wt"] = np.random.default_rng(3).normal(size=arrays["Wemb"].shape)
+    del arrays["decoder_ff_logit_out_b"]
+    file = write_marian(tmp_path / "marian", {"output-omit-bias": True}, arrays)
+    embedding = imported(file, tmp_path / "out").model.softmax_embedding
+    found = np.asarray(embedding.embeddings)[1:]
+    np.testing.assert_array_equal(found, arrays["decoder_ff_logit_out_Wt"].astype(np.float32))
+    assert not np.asarray(embedding.softmax_bias)[1:].any()
 
 
 def test_damaged_and_missing_files_are_refused(tmp_path):

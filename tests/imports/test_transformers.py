@@ -150,7 +150,7 @@ CONFIGS = [
     ({"model_type": "m2m_100", "architectures": ["M2M100"]}, r"a model of the kind m2m_100, \['M2M100'\]"),
     ({"architectures": 5}, "a model of the kind marian, 5, not MarianMT"),
     ({"normalize_before": True}, "normalize_before=True is not supported"),
-    ({"decoder_ffn_dim": 32}, "decoder_ffn_dim=32 is not supported, but 24"),
+    ({"decoder_ffn_dim": 32}, r"decoder\.layers\.0\.fc1\.weight has the shape \(24, 16\)"),
     ({"activation_function": "tanh"}, "activation_function='tanh' is not supported"),
     ({"decoder_start_token_id": 0}, "decoder_start_token_id=0 is not supported, but 119"),
     ({"d_model": None}, "d_model=None is not a whole number"),
