@@ -1,4 +1,4 @@
-"""Decoding speed side by side: this project's engines and exports, and CTranslate2; same weights, one run.
+"""Decoding speed side by side: this project's engines and exports, CTranslate2 and Marian; same weights.
 
     python benchmarks/decode_speed.py --models=small=OUTPUT_DIR --inputs=test.en --references=test.de
 
@@ -7,8 +7,8 @@ other work on the machine affects all of them alike. Several models take turns i
 contestants are named MODEL/CONTESTANT, such as student/ctranslate2-int8-greedy-shortlist. Throughput is
 measured on all lines in batches sorted by length, latency on single lines. BLEU shows the price of speed.
 Stopping rules differ: this project stops when no hypothesis can beat the best finished one, CTranslate2 when
-as many hypotheses are finished as the beam is wide; it has its own length penalty. Names that end with
--early, -greedy or -shortlist have early_stopping=True, beam_size=1, shortlist=on.
+as many hypotheses are finished as the beam is wide; it has its own length penalty, as Marian has. Names that
+end with -early, -greedy or -shortlist have early_stopping=True, beam_size=1, shortlist=on.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Competition:
             entry = contestant.entry
             self.outputs[key] = scratch / f"{number}.{num_parallel_batches}.txt"
             command = [
-                sys.executable,
+                args.marian_python if entry.engine == "marian" else sys.executable,
                 str(PEERS / "decoding.py"),
                 f"--engine={entry.engine}",
                 f"--options={json.dumps(entry.options)}",
@@ -227,6 +227,7 @@ def parse_flags(argv: Sequence[str] | None = None) -> argparse.Namespace:
     add("--inputs", type=Path, required=True, help="source text, a sentence a line")
     add("--references", type=Path, required=True, help="its translation")
     add("--contestants", type=_names, default=list(CONTESTANTS), help="comma list; default all")
+    add("--marian_python", default=sys.executable, help="interpreter that has pymarian")
     add("--baseline", help=f"contestant that ratios are relative to; default the first {BASELINE}")
     add("--batch_sizes", type=_numbers, default=[1, 8, 32, 64], help="comma list, sentences")
     add("--rounds", type=int, default=3)

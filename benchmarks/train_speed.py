@@ -1,13 +1,15 @@
-"""Training speed side by side: this project, plain PyTorch and OpenNMT-tf, in one interleaved run.
+"""Training speed side by side: this project, plain PyTorch, OpenNMT-tf and Marian, in one interleaved run.
 
-    python benchmarks/train_speed.py --onmt_python=ENV/bin/python --torch_python=ENV/bin/python
+    python benchmarks/train_speed.py --onmt_python=ENV/bin/python --torch_python=ENV/bin/python \\
+        --marian_python=ENV/bin/python
 
 Every contestant is a process that trains the same model on the same batches with the same dropout, smoothing,
 optimizer and learning rates. They take turns, a window of a few steps each, so that other work on the machine
 affects all of them alike. The figure is non-padding target tokens per second of training steps.
 
 OpenNMT-tf 2.32 needs Python 3.10 or older and an environment of its own:
-`python3.10 -m venv ENV && ENV/bin/pip install OpenNMT-tf==2.32.0 tensorflow==2.13.1`.
+`python3.10 -m venv ENV && ENV/bin/pip install OpenNMT-tf==2.32.0 tensorflow==2.13.1`. Marian is
+`pip install pymarian==1.12.42`; it makes its own batches of the same pairs, see peers/marian.py.
 """
 
 from __future__ import annotations
@@ -53,7 +55,9 @@ CONTESTANTS = {
     "opennmt-float32": Entry("onmt_transformer.py", "onmt_python", "opennmt", "float32"),
     "torch-float32": Entry("torch_transformer.py", "torch_python", "torch", "float32"),
     "torch-bfloat16": Entry("torch_transformer.py", "torch_python", "torch", "bfloat16"),
+    "marian": Entry("marian.py", "marian_python", "pymarian", "float32"),
 }
+RATIOS = {"OpenNMT-tf": "opennmt-float32", "PyTorch bf16": "torch-bfloat16", "Marian": "marian"}
 
 
 @dataclass
@@ -147,8 +151,7 @@ def table(results: dict[str, Result]) -> str:
     heads = (
         "contestant",
         "target tokens/s, median (min-max)",
-        "x OpenNMT-tf",
-        "x PyTorch bf16",
+        *(f"x {name}" for name in RATIOS),
         "peak RSS, MB",
         "held-out loss (after target tokens)",
         "others' CPUs, max",
@@ -156,7 +159,7 @@ def table(results: dict[str, Result]) -> str:
     rows = [heads, ("---", *["---:"] * (len(heads) - 1))]
     for key, result in results.items():
         speeds = result.speeds
-        ratios = (ratio(result, results.get(other)) for other in ("opennmt-float32", "torch-bfloat16"))
+        ratios = (ratio(result, results.get(other)) for other in RATIOS.values())
         others = [window["others_cpus"] for window in result.windows if "others_cpus" in window]
         rows.append(
             (
@@ -202,9 +205,11 @@ def run_size(
         "learning_rate_constant": args.learning_rate_constant,
         "learning_rate_warmup_steps": args.learning_rate_warmup_steps,
         "seed": args.seed,
+        "mini_batch_words": args.mini_batch_words,
     }
     processes: dict[str, Process] = {}
     with tempfile.TemporaryDirectory() as folder:
+        config["folder"] = folder
         batches = Path(folder) / "batches.npz"
         write_batches(
             batches, list(itertools.islice(train, steps)), list(itertools.islice(held_out, HELD_OUT_BATCHES))
@@ -255,6 +260,8 @@ def parse_flags(argv: Sequence[str] | None = None) -> argparse.Namespace:
     add("--python", default=sys.executable, help="interpreter that has t2t_revival")
     add("--torch_python", default=sys.executable, help="interpreter that has PyTorch")
     add("--onmt_python", help="interpreter that has OpenNMT-tf 2.32")
+    add("--marian_python", help="interpreter that has pymarian")
+    add("--mini_batch_words", default="2048,4096", help="comma list, of which Marian takes the fastest")
     add(
         "--ids_dir",
         type=Path,

@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +25,7 @@ from batches import Batch, read_batches
 
 @dataclass(frozen=True)
 class Config:
-    """Model and training settings, equal for all contestants except `precision` and `compiler`."""
+    """Model and training settings, equal for all contestants except `precision` and the last three."""
 
     layers: int  # of the encoder and of the decoder
     hidden_size: int  # channels
@@ -40,6 +41,8 @@ class Config:
     precision: str  # "float32" or "bfloat16" (mixed)
     seed: int
     compiler: str = ""  # of PyTorch, such as "inductor"
+    folder: str = ""  # for Marian's files
+    mini_batch_words: str = ""  # sizes of batches that Marian tries, a comma list
 
 
 @dataclass(frozen=True)
@@ -53,6 +56,7 @@ class Contestant:
         held_out_loss: returns the sum of -log p(token), in nats, without smoothing and dropout, over the
             target tokens of a batch.
         peak_memory: returns the peak of the GPU memory in use, bytes; `None` without a GPU.
+        window: trains on batches and returns the measurements; by default the time of so many steps.
     """
 
     name: str
@@ -60,6 +64,7 @@ class Contestant:
     step: Callable[[], Any]
     held_out_loss: Callable[[Batch], float]
     peak_memory: Callable[[], int | None] = lambda: None
+    window: Callable[[list[Batch]], dict[str, Any]] | None = None
 
 
 def serve(build: Callable[[Config, list[Batch]], Contestant]) -> None:
@@ -88,7 +93,8 @@ def serve(build: Callable[[Config, list[Batch]], Contestant]) -> None:
             if command == "loss":
                 answer(loss=_mean_loss(contestant, held_out))
             else:
-                answer(**_window(contestant, list(itertools.islice(waiting, int(argument[0])))))
+                batches = list(itertools.islice(waiting, int(argument[0])))
+                answer(**(contestant.window or partial(_window, contestant))(batches))
     except Exception as error:
         answer(error=f"{type(error).__name__}: {error}")
         raise

@@ -126,6 +126,21 @@ def ctranslate2(
     return translate
 
 
+def marian(folder: Path, num_parallel_batches: int) -> Translate:
+    """Returns Marian on an exported folder, with one thread per parallel batch."""
+    from pymarian import Translator
+
+    translator = Translator(
+        config=folder / "decoder.yml", cpu_threads=num_parallel_batches, maxi_batch_sort="src", quiet=True
+    )
+
+    def translate(lines: list[str], batch: int) -> list[str]:
+        sizes = {"mini-batch": batch, "maxi-batch": len(lines) // batch + 1}  # all lines are sorted together
+        return list(translator.translate(lines, **sizes))
+
+    return translate
+
+
 def vocabularies(folder: Path) -> Vocabularies:
     """Returns the vocabularies of source and target, SentencePiece's or T2T's, that an export has."""
     from t2t_revival.data.vocabulary import Vocabularies
@@ -146,6 +161,7 @@ ENGINES: dict[str, Callable[..., Translate]] = {
     "saved_model": saved_model,
     "litert": litert,
     "ctranslate2": ctranslate2,
+    "marian": marian,
 }
 
 

@@ -39,6 +39,7 @@ CONTESTANTS = {
     "litert-int8": Entry("litert", (*LITERT, "--quantize=int8")),
     BASELINE: Entry("ctranslate2", CTRANSLATE2, {"compute_type": "float32"}),
     "ctranslate2-int8": Entry("ctranslate2", CTRANSLATE2, {"compute_type": "int8"}),
+    "marian": Entry("marian", ("--format=marian",)),
 }
 
 

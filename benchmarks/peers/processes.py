@@ -7,8 +7,10 @@ import os
 import subprocess
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from signal import SIGKILL
 from typing import Any
 
 PEERS = Path(__file__).parent
@@ -67,6 +69,7 @@ class Process:
                 stderr=stderr,
                 text=True,
                 env={**os.environ, **ENVIRONMENT},
+                start_new_session=True,
             )
         try:
             self.description = self._answer()
@@ -98,8 +101,9 @@ class Process:
         return window
 
     def stop(self) -> None:
-        """Kills the process."""
-        self.process.kill()
+        """Kills the process, and those that it has started."""
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, SIGKILL)
         self.process.wait()
 
     def _answer(self) -> dict[str, Any]:

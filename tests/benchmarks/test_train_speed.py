@@ -1,8 +1,10 @@
 """The parts of benchmarks/train_speed.py that train nothing: batches and conversation."""
 
 import sys
+import time
 from pathlib import Path
 
+import marian
 import numpy as np
 import pytest
 import train_speed
@@ -19,6 +21,12 @@ FIELDS = (
 FAKE = """
 from contestant import Contestant, serve
 serve(lambda config, batches: Contestant("fake", config.layers, lambda: 2.5, lambda batch: 3.0))
+"""
+MARIAN = """
+import itertools, sys, time
+for update in itertools.count(1):
+    time.sleep(0.02)
+    print(f"Up. {update} : Cost 9.0 * 7 @ 7 after {700 * update:,} : Time 1s", file=sys.stderr, flush=True)
 """
 OPTIONS = {"warmup": 1, "windows": 2, "steps": 1, "loss_steps": 0, "patience": 0.0}
 
@@ -84,3 +92,29 @@ def test_who_falls_over_says_why_and_is_left_out_of_the_results(start, capsys):
     process = start(FAKE.replace("lambda: 2.5", "lambda: 1 / 0"))
     assert train_speed.compete({"fake": process}, **OPTIONS) == {}
     assert "fake: dropped: ZeroDivisionError: division by zero" in capsys.readouterr().err
+
+
+def test_marian_trains_whole_updates_and_stands_still_between_its_windows(monkeypatch):
+    monkeypatch.setattr(marian, "COMMAND", (sys.executable, "-c", MARIAN))
+    training = marian.Training([])
+    try:
+        time.sleep(0.2)
+        window = training.window(1500)
+    finally:
+        training.end()
+    assert (window["target_tokens"], training.tokens) == (2100, 2800)
+    assert window["seconds"] > 0.03
+    monkeypatch.setattr(marian, "COMMAND", (sys.executable, "-c", "raise SystemExit('Error: no luck')"))
+    with pytest.raises(RuntimeError, match="Marian ended Error: no luck"):
+        marian.Training([])
+
+
+def test_those_that_a_contestant_has_started_are_stopped_with_it(start):
+    child = "import subprocess\nchild = subprocess.Popen(['sleep', '99'])\n"
+    process = start(child + FAKE.replace("config.layers", "child.pid"))
+    state = Path(f"/proc/{process.description['parameters']}/stat")
+    assert state.exists()
+    process.stop()
+    end = time.monotonic() + 5
+    while state.exists() and ") Z" not in state.read_text():
+        assert time.monotonic() < end, "it still runs"
