@@ -100,9 +100,7 @@ class HParams:
         512, "d_model, channels of embeddings and sub-layer outputs (3.1)", least=1, model=True, t2t=True
     )
     filter_size: int = hparam(2048, "d_ff, channels of the inner layer (3.3)", least=1, model=True, t2t=True)
-    decoder_filter_size: int = hparam(
-        0, "d_ff of the decoder; 0 means filter_size", least=0, model="decoder_channels"
-    )
+    decoder_filter_size: int = hparam(0, "d_ff of the decoder; 0 means filter_size", least=0, model=True)
     num_heads: int = hparam(8, "h, heads of each attention (3.2.2)", least=1, model=True, t2t=True)
     attention_key_channels: int = hparam(
         0, "h * d_k, channels of all heads; 0 means hidden_size", least=0, model="key_channels", t2t=True

@@ -228,7 +228,7 @@ def test_what_it_cannot_hold_is_refused(vocabulary, subwords_file, tmp_path):
                 subwords,
                 problem=registry.problem("translate_ende"),
             ),
-            "has SentencePiece vocabularies",
+            "Marian's vocabularies are SentencePiece's",
         ),
     ):
         with pytest.raises(T2TError, match=message):

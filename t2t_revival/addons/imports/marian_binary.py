@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,7 +14,11 @@ VERSION = 1
 START = struct.pack("<Q", VERSION)  # of a file
 ALIGNMENT = 256  # bytes, of the data of each tensor
 FLOAT32, FLOAT16, INT8, INT8_MATRIX = 0x0404, 0x0402, 0x0101, 0x4101  # types of tensors
-TYPES = {FLOAT32: np.dtype("<f4"), FLOAT16: np.dtype("<f2"), INT8: np.dtype("i1")}
+TYPES: dict[int, np.dtype[Any]] = {
+    FLOAT32: np.dtype(np.float32),
+    FLOAT16: np.dtype(np.float16),
+    INT8: np.dtype(np.int8),
+}
 
 
 class Item(NamedTuple):

@@ -242,12 +242,12 @@ def _check(config: Mapping[str, Any], path: Path) -> None:
     kind = config.get("model_type"), config.get("architectures", [ARCHITECTURE])
     if kind != ("marian", [ARCHITECTURE]):
         raise T2TError(f"{path}: a model of the kind {kind[0]}, {kind[1]}, not {ARCHITECTURE}: not supported")
-    sizes = ("encoder_layers", "decoder_layers", "d_model", "encoder_ffn_dim", "decoder_ffn_dim")
+    sizes = ["encoder_layers", "decoder_layers", "d_model", "encoder_ffn_dim", "decoder_ffn_dim"]
     needed = {
         "activation_function": (*ACTIVATIONS,),
         "decoder_attention_heads": (config.get("encoder_attention_heads"),),
         "decoder_start_token_id": (config.get("pad_token_id"), None),
     }
     whole = {**dict.fromkeys(needed), **config}
-    sizes += ("encoder_attention_heads", "vocab_size", "pad_token_id", "eos_token_id")
+    sizes += ["encoder_attention_heads", "vocab_size", "pad_token_id", "eos_token_id"]
     check_config(whole, path, sizes, SUPPORTED | needed)
