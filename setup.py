@@ -126,6 +126,7 @@ setup(
         ],
         "docs": ["mkdocs>=1.6,<2", "mkdocs-material>=9.5", "mkdocstrings[python]>=0.29"],
         "jax": ["jax>=0.6"],
+        "marian": ["pymarian==1.12.42"],  # for its tests; 600 MB
         "torch": ["torch>=2.6"],
     },
     entry_points={
