@@ -57,6 +57,7 @@ SUPPORTED: dict[str, tuple[Any, ...]] = {  # settings that a model may have or n
     "lemma-dim-emb": (0,),
     "ulr": (False,),
 }
+SEARCH = {"word-penalty": (0,), "allow-unk": (False,)}  # the same of decoder.yml
 
 
 def _names() -> dict[str, str]:
@@ -121,6 +122,7 @@ class MarianModel:
         folder = path if path.is_dir() else path.parent
         settings = sorted(folder.glob("*decoder.yml"))
         search = _yaml(settings[0].read_bytes(), str(settings[0])) if settings else {}
+        check_config(search, folder / "decoder.yml", (), SEARCH)
         file = _model_file(folder, search) if path.is_dir() else path
         arrays = tensors.read(file)
         if MARIAN_CONFIG not in arrays:
