@@ -25,11 +25,13 @@ def repeats(output, n):
     return len({*ngrams(output, n)}) < len(ngrams(output, n))
 
 
-def meets(output, source, no_repeat_ngram_size=0, min_length_ratio=0.0, max_length_ratio=0.0, **_):
-    """Reads the rules as a person would: lengths are those of the source without EOS, rounded up."""
+def meets(
+    output, source, no_repeat_ngram_size=0, min_length_ratio=0, max_length_ratio=9, max_length_factor=9, **_
+):
+    """Reads the rules as a person would: lengths are those without EOS, but of the factor, rounded up."""
     words, length = len(ngrams(output, 1)), len(source) - 1
     least, most = (int(np.ceil(ratio * length)) for ratio in (min_length_ratio, max_length_ratio))
-    long = words >= least and (not max_length_ratio or words <= most)
+    long = least <= words <= most and words + 1 <= np.ceil(max_length_factor * (length + 1))
     return long and not (no_repeat_ngram_size and repeats(output, no_repeat_ngram_size))
 
 
@@ -54,6 +56,7 @@ def scores_of(model, source, outputs, alpha, penalty):
         {"no_repeat_ngram_size": 3, "min_length_ratio": 1.5},
         {"min_length_ratio": 1.0},
         {"max_length_ratio": 0.7},
+        {"max_length_factor": 0.7},
         {"min_length_ratio": 1.0, "max_length_ratio": 1.0},
         {"repetition_penalty": 1.7},
         {"repetition_penalty": 0.6, "max_length_ratio": 1.5},
