@@ -19,11 +19,13 @@ def count_weights(hparams: HParams, vocab_size: int, target_vocab_size: int | No
         relative = (2 * hparams.max_relative_position + 1) * (keys + values) // hparams.num_heads
     self_attention = attention + relative
     recurrent = 2 * hidden * hidden + hidden if hparams.decoder_self_attention == "ssru" else 0
-    feed_forward = 2 * hidden * hparams.filter_size + hparams.filter_size + hidden
-    if FEED_FORWARDS[hparams.ffn_activation].is_gated:
-        feed_forward = 3 * hidden * hparams.filter_size
-    encoder = hparams.encoder_layers * (self_attention + feed_forward + 2 * norm)
-    decoder = hparams.decoder_layers * ((recurrent or self_attention) + attention + feed_forward + 3 * norm)
+    is_gated = FEED_FORWARDS[hparams.ffn_activation].is_gated
+    first, second = (
+        3 * hidden * inner if is_gated else 2 * hidden * inner + inner + hidden
+        for inner in (hparams.filter_size, hparams.decoder_channels)
+    )
+    encoder = hparams.encoder_layers * (self_attention + first + 2 * norm)
+    decoder = hparams.decoder_layers * ((recurrent or self_attention) + attention + second + 3 * norm)
     final_norms = 2 * norm * hparams.pre_norm
     targets, shared = target_vocab_size or vocab_size, hparams.shared_embedding_and_softmax_weights
     embeddings = hidden * targets * (1 if shared else 2)

@@ -40,7 +40,7 @@ class Side:
 
     Attributes:
         model: its SentencePiece model.
-        rows: the id here of each of its pieces.
+        rows: the id here of each of its pieces; that of the unknown token for those that have none.
         size: rows of embeddings, those that no piece has included.
     """
 
@@ -103,19 +103,19 @@ class MarianParts:
         hparams, arrays = translator.model.hparams, arrays_of(translator.model)
         source, target = (Side.of(vocabulary, multiple) for vocabulary in translator.vocabularies)
         embeddings = arrays[EMBEDDINGS]
-        source_embeddings = arrays.get("source_embedding/embeddings")
-        shared = source.model == target.model and source_embeddings is None
+        own = "source_embedding/embeddings"
+        shared = source.model == target.model and own not in arrays
         tables = {"Wemb" if shared else "decoder_Wemb": target.take(embeddings)}
         if not shared:
-            tables["encoder_Wemb"] = source.take(
-                embeddings if source_embeddings is None else source_embeddings
-            )
+            tables["encoder_Wemb"] = source.take(arrays.get(own, embeddings))
         is_tied = hparams.shared_embedding_and_softmax_weights
         softmax = "target_embedding" if is_tied else "softmax_embedding"
         if not is_tied:
             tables["decoder_ff_logit_out_Wt"] = target.take(arrays[f"{softmax}/embeddings"])
         bias = arrays.get(f"{softmax}/softmax_bias", np.zeros(len(embeddings), np.float32))
-        tables["decoder_ff_logit_out_b"] = target.take(bias, NEVER)[None]
+        bias = target.take(bias, NEVER)
+        bias[np.flatnonzero(target.rows == translator.vocabularies.targets.unknown)[1:]] = NEVER
+        tables["decoder_ff_logit_out_b"] = bias[None]
         there = layers_there(arrays, hparams, channels_there(hparams, sines_first=False))
         settings = {
             "type": "transformer",
@@ -124,7 +124,7 @@ class MarianParts:
             "dim-emb": hparams.hidden_size,
             "dim-vocabs": [source.size, target.size],
             "tied-embeddings": is_tied and not shared,
-            "tied-embeddings-all": is_tied and shared,
+            "tied-embeddings-all": shared,
             "transformer-dim-ffn": hparams.filter_size,
             "transformer-decoder-dim-ffn": hparams.decoder_filter_size,
             "transformer-heads": hparams.num_heads,

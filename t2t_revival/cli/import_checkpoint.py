@@ -8,8 +8,8 @@ Writes an output_dir that the other commands use, from one of these:
   vocabulary, vocab.*.subwords. Versions 1.4 to 1.15 can be read.
 - A MarianMT folder of transformers, as OPUS-MT publishes them: config.json, model.safetensors or
   pytorch_model.bin, source.spm, target.spm and vocab.json. hf:Helsinki-NLP/opus-mt-en-de is downloaded.
-- A model of Marian: a .npz file, or a folder with one, decoder.yml, and the vocabularies that it names:
-  SentencePiece models, or yaml with source.spm and target.spm beside it.
+- A model of Marian: a .npz or .bin file, or a folder with one, decoder.yml, and the vocabularies that it
+  names: SentencePiece models, or yaml with source.spm and target.spm beside it.
 """
 
 from __future__ import annotations

@@ -77,19 +77,14 @@ def max_output_length(source: int, prefix: int, extra_length: int, options: Deco
         extra_length: see `DecodeHParams`.
         options: their `max_length_ratio` and `max_length_factor` are limits too.
     """
+    import numpy as np  # whose float32 rounds as that of graphs
+
     limits = [max(source, 1 + prefix) + extra_length]
     if options.max_length_ratio:
-        limits.append(1 + share(options.max_length_ratio, source - 1))
+        limits.append(1 + math.ceil(np.float32(options.max_length_ratio) * np.float32(source - 1)))
     if options.max_length_factor:
-        limits.append(share(options.max_length_factor, source))
+        limits.append(math.ceil(np.float32(options.max_length_factor) * np.float32(source)))
     return max(min(limits), 1 + prefix)
-
-
-def share(ratio: float, tokens: int) -> int:
-    """Returns how many tokens `ratio` of some are, rounded up in float32, as in graphs."""
-    import numpy as np
-
-    return math.ceil(np.float32(ratio) * np.float32(tokens))
 
 
 class Draws(NamedTuple):

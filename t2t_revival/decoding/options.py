@@ -227,9 +227,7 @@ class DecodeHParams:
     max_length_factor: float = setting(
         0.0,
         "tokens at most, the ends of output and input counted, as in Marian; 0 is off",
-        holders.OWN_SEARCH
-        | {holders.JAX, holders.CTRANSLATE2, holders.SAVED_MODEL, holders.LITERT}
-        | {holders.MARIAN, holders.BERGAMOT},
+        holders.READING - {holders.REQUEST} | {holders.LITERT, holders.MARIAN, holders.BERGAMOT},
         0,
         1000,
     )

@@ -13,6 +13,7 @@ MORE = {
     "channels": {"attention_key_channels": 4, "attention_value_channels": 6},
     "layers": {"num_encoder_layers": 3, "num_decoder_layers": 1},
     "deterministic": {"deterministic_attention": True},
+    "decoder's network": {"decoder_filter_size": 5},
 }
 
 

@@ -7,8 +7,9 @@ import pytest
 import sentencepiece
 
 from t2t_revival import HParams, T2TError, Translator
+from t2t_revival.addons import marian_format
 from t2t_revival.addons.imports import marian_binary
-from t2t_revival.addons.imports.marian import import_model
+from t2t_revival.addons.imports.marian import PRE_NORM, import_model
 from t2t_revival.addons.imports.transformers import import_folder
 from tests.support.commands import run
 from tests.support.marian_models import (
@@ -143,11 +144,6 @@ def test_a_sentencepiece_model_as_vocabulary(tmp_path):
     assert ids == [token + 1 for token in processor.encode(LINES[0])]
 
 
-PRE_NORM = {
-    "transformer-preprocess": "n",
-    "transformer-postprocess": "da",
-    "transformer-postprocess-top": "n",
-}
 SETTINGS = [
     ({"type": "s2s"}, "type='s2s' is not supported"),
     ({"transformer-decoder-autoreg": "average-attention"}, "autoreg='average-attention' is not supported"),
@@ -220,6 +216,22 @@ def test_an_output_matrix_of_its_own_and_no_bias(tmp_path):
     found = np.asarray(embedding.embeddings)[1:]
     np.testing.assert_array_equal(found, arrays["decoder_ff_logit_out_Wt"].astype(np.float32))
     assert not np.asarray(embedding.softmax_bias)[1:].any()
+
+
+def test_exported_pieces_without_an_id_are_never_produced(tmp_path):
+    file = write_marian(tmp_path / "marian")
+    vocabulary, processor = (
+        file.with_name("vocab.yml"),
+        sentencepiece.SentencePieceProcessor(model_proto=models()[1]),
+    )
+    piece = processor.id_to_piece(30)
+    vocabulary.write_text(vocabulary.read_text().replace(json.dumps(piece, ensure_ascii=False), '"other"'))
+    marian_format.write_marian(imported(file, tmp_path / "out"), tmp_path / "export")
+    with np.load(tmp_path / "export" / "model.npz") as arrays:
+        table, bias = arrays["decoder_Wemb"], arrays["decoder_ff_logit_out_b"][0]
+    unknown = processor.unk_id()
+    np.testing.assert_array_equal(table[30], table[unknown])
+    assert bias[30] < -9000 < bias[unknown]
 
 
 def test_damaged_and_missing_files_are_refused(tmp_path):

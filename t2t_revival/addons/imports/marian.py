@@ -1,4 +1,4 @@
-"""Models of Marian, such as those of OPUS-MT-train and HPLT: a .npz file and its vocabularies."""
+"""Models of Marian, such as those of OPUS-MT-train and HPLT: a file of tensors and its vocabularies."""
 
 from __future__ import annotations
 
@@ -57,7 +57,12 @@ SUPPORTED: dict[str, tuple[Any, ...]] = {  # settings that a model may have or n
     "lemma-dim-emb": (0,),
     "ulr": (False,),
 }
-SEARCH = {"word-penalty": (0,), "allow-unk": (False,)}  # the same of decoder.yml
+SEARCH: dict[str, tuple[Any, ...]] = {  # the same of decoder.yml
+    "word-penalty": (0,),
+    "allow-unk": (False,),
+    "output-sampling": (False, []),
+    "shortlist": ([],),
+}
 
 
 def _names() -> dict[str, str]:
@@ -72,13 +77,12 @@ def _names() -> dict[str, str]:
         names[f"ffn_W{number}"], names[f"ffn_b{number}"] = f"fc{number}.weight", f"fc{number}.bias"
     norms = {"self_Wo": "self_attn_layer_norm", "context_Wo": "encoder_attn_layer_norm"}
     norms["ffn_ffn"] = "final_layer_norm"
-    for more, suffix in (("rnn_ffn", ""), ("rnn", PRE)):
+    for more, suffix in (("rnn", "_pre"), ("rnn_ffn", "")):  # of pre-norm; and post-norm, which is exported
         for theirs, ours in {**norms, more: "self_attn_layer_norm"}.items():
             names |= {f"{theirs}_{end}{suffix}": f"{ours}.{norm[end]}" for end in norm}
     return names
 
 
-PRE = "_pre"  # ends the names of norms before sub-layers
 OF_LAYERS = _names()
 OTHERS = {
     "Wemb": "shared.weight",
@@ -87,11 +91,10 @@ OTHERS = {
     "decoder_ff_logit_out_W": "lm_head.weight",  # of old versions, transposed
     "decoder_ff_logit_out_Wt": "lm_head.weight",
     "decoder_ff_logit_out_b": BIAS,
-    **{
-        f"{stack}_top_ln_{theirs}": f"{stack}.layer_norm.{ours}"
-        for stack in ("encoder", "decoder")
-        for theirs, ours in (("scale", "weight"), ("bias", "bias"))
-    },
+    "encoder_top_ln_scale": "encoder.layer_norm.weight",
+    "encoder_top_ln_bias": "encoder.layer_norm.bias",
+    "decoder_top_ln_scale": "decoder.layer_norm.weight",
+    "decoder_top_ln_bias": "decoder.layer_norm.bias",
 }
 LAYER = re.compile(r"(encoder|decoder)_l(\d+)_(\w+)")
 
@@ -101,7 +104,7 @@ class MarianModel:
     """A model of Marian.
 
     Attributes:
-        path: the .npz file.
+        path: the file.
         config: its settings.
         weights: arrays by transformers' names.
         search: settings of decoder.yml beside it; empty without one.
@@ -114,15 +117,15 @@ class MarianModel:
 
     @classmethod
     def load(cls, path: Path) -> MarianModel:
-        """Reads a .npz file, or that of a folder.
+        """Reads a file, .npz or .bin, or that of a folder.
 
         Raises:
             T2TError: a file is missing or corrupt, or the model is of another kind; names the first fault.
         """
         folder = path if path.is_dir() else path.parent
-        settings = sorted(folder.glob("*decoder.yml"))
-        search = _yaml(settings[0].read_bytes(), str(settings[0])) if settings else {}
-        check_config(search, folder / "decoder.yml", (), SEARCH)
+        settings = next(iter(sorted(folder.glob("*decoder.yml"))), folder / "decoder.yml")
+        search = _yaml(settings.read_bytes(), str(settings)) if settings.exists() else {}
+        check_config(search, settings, (), SEARCH)
         file = _model_file(folder, search) if path.is_dir() else path
         arrays = tensors.read(file)
         if MARIAN_CONFIG not in arrays:
@@ -137,14 +140,14 @@ class MarianModel:
 
     def hparams(self) -> HParams:
         """Returns the hyperparameters of the model, those of `marian_base` where it does not tell."""
-        config = self.config
+        config, inner = self.config, self.config.get("transformer-decoder-dim-ffn") or 0
         return registry.hparams(HPARAMS_SET).replace(
             num_hidden_layers=config["enc-depth"],
             num_encoder_layers=config["enc-depth"],
             num_decoder_layers=config["dec-depth"],
             hidden_size=config["dim-emb"],
             filter_size=config["transformer-dim-ffn"],
-            decoder_filter_size=_decoder_filter_size(config),
+            decoder_filter_size=inner * (inner != config["transformer-dim-ffn"]),
             num_heads=config["transformer-heads"],
             ffn_activation=config.get("transformer-ffn-activation", "swish"),
             norm_epsilon=EPSILON,
@@ -164,7 +167,8 @@ class MarianModel:
             own = {name: kind(self.search.get(key, usual)) for name, (kind, key, usual) in values.items()}
         except (TypeError, ValueError) as error:
             raise T2TError(f"{self.path.parent}: decoder.yml: {error}") from error
-        return {**own, "alpha": 0.0, "extra_length": UNLIMITED}
+        beyond = int((own["max_length_factor"] - 1) * self.hparams().max_length)
+        return {**own, "alpha": 0.0, "extra_length": max(UNLIMITED, beyond)}
 
 
 def import_model(
@@ -173,8 +177,8 @@ def import_model(
     """Writes an output_dir for a model of Marian.
 
     Args:
-        path: a .npz file, or a folder with one; beside it are the vocabularies and, where these are no
-            SentencePiece models, source.spm and target.spm.
+        path: a .npz or .bin file, or a folder with one; beside it are the vocabularies and, where these are
+            no SentencePiece models, source.spm and target.spm.
         output_dir: must not hold a model.
         problem: name of a problem.
         vocab_files: of sources and targets: yaml, or SentencePiece models. None takes those of decoder.yml.
@@ -266,10 +270,7 @@ def names_there(weights: Mapping[str, np.ndarray], hparams: HParams) -> dict[str
         (stack, ours): theirs
         for stack in ("encoder", "decoder")
         for theirs, ours in OF_LAYERS.items()
-        if not theirs.endswith(PRE)
-        and (
-            not ours.startswith("self_attn") or theirs.startswith("rnn") == (stack == "decoder" and recurrent)
-        )
+        if not ours.startswith("self_attn") or theirs.startswith("rnn") == (stack == "decoder" and recurrent)
     }
     there = {}
     for name, array in weights.items():
@@ -287,18 +288,12 @@ def _check(config: Mapping[str, Any], path: Path) -> None:
         supported["dec-cell"] = ("ssru",)
     numbers = ("enc-depth", "dec-depth", "dim-emb", "transformer-dim-ffn", "transformer-heads")
     check_config(config, path, numbers, supported)
-    version = str(config.get("version"))
+    version = str(config.get("version", "of an unknown version"))
     if is_pre_norm and (*map(int, re.findall(r"\d+", version)[:2]),) < WHOLE_PRE_NORM:
         raise T2TError(
             f"{path}: transformer-preprocess='n' of Marian {version}, which normalises only the queries of "
             "self-attention, is not supported, but that of Marian 1.11 and later"
         )
-
-
-def _decoder_filter_size(config: Mapping[str, Any]) -> int:
-    """Returns the hparam, which is 0 where encoder and decoder are alike."""
-    inner = config.get("transformer-decoder-dim-ffn") or 0
-    return 0 if inner == config["transformer-dim-ffn"] else inner
 
 
 def _yaml(content: bytes, where: str, texts: bool = False) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import struct
 from collections.abc import Iterable
 from typing import Any, NamedTuple
@@ -47,7 +48,7 @@ def read(content: bytes) -> dict[str, np.ndarray]:
 
     Raises:
         T2TError: a tensor is of another type than `TYPES` has, as those of int8 models are.
-        struct.error: the content ends too early.
+        ValueError: the content is corrupt; or struct.error or UnicodeDecodeError.
     """
     _, count = struct.unpack_from("<2Q", content)
     headers = list(struct.iter_unpack("<4Q", content[16 : 16 + 32 * count]))
@@ -62,7 +63,9 @@ def read(content: bytes) -> dict[str, np.ndarray]:
     for name, shape, (_, kind, _, length) in zip(names, shapes, headers, strict=True):
         if kind not in TYPES:
             raise T2TError(f"{name} is packed or int8: give the model that it was converted from")
-        size = int(np.prod(shape)) * TYPES[kind].itemsize
+        size = math.prod(shape) * TYPES[kind].itemsize
+        if not 0 <= size <= length:
+            raise ValueError(f"{name} of the shape {shape} has {length} bytes")
         arrays[name] = np.frombuffer(content[at : at + size], TYPES[kind]).reshape(shape)
         at += length
     return arrays

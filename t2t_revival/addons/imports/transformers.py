@@ -37,7 +37,6 @@ ARCHITECTURE = "MarianMTModel"
 AGAIN = "get the model again"
 ACTIVATIONS = {"swish": "swish", "silu": "swish", "relu": "relu", "gelu": "gelu"}
 EPSILON = 1e-5  # of PyTorch's norms
-NO_SIZE = -1  # which no hparam takes
 SUPPORTED: dict[str, tuple[Any, ...]] = {  # values that config.json may have or not
     "scale_embedding": (True,),
     "static_position_embeddings": (True,),
@@ -101,7 +100,7 @@ class MarianMT:
             num_decoder_layers=config["decoder_layers"],
             hidden_size=config["d_model"],
             filter_size=config["encoder_ffn_dim"],
-            decoder_filter_size=0 if inner == config["encoder_ffn_dim"] else inner or NO_SIZE,
+            decoder_filter_size=inner * (inner != config["encoder_ffn_dim"]),
             num_heads=config["encoder_attention_heads"],
             ffn_activation=ACTIVATIONS[config["activation_function"]],
             norm_epsilon=EPSILON,

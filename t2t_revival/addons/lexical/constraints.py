@@ -204,7 +204,7 @@ def fit(constraints: LineConstraints, spelling: Spelling, room: int) -> LineAuto
         if length > room:
             raise T2TError(
                 f"the phrase {unit.phrase!r} has {length} tokens, and the output may have {room}: give a "
-                "larger extra_length or max_length_ratio in --decode_hparams"
+                "larger extra_length, max_length_ratio or max_length_factor in --decode_hparams"
             )
 
     def of_first(number: int) -> LineAutomata:

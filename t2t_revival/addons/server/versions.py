@@ -297,6 +297,7 @@ class ModelInfo(BaseModel):
         inspector = served.inspector
         options = inspector.options if inspector else Options()
         options.beam_size = min(options.beam_size, limits.max_beam_size)
+        options.extra_length = min(options.extra_length, limits.max_extra_length)
         return cls(
             name=served.name,
             version=version,

@@ -12,7 +12,14 @@ from t2t_revival.data.vocabulary.text_encoder import symbol
 from t2t_revival.data.word_alignment import Link
 from t2t_revival.decoding.addons import Attempt, ConstrainedSearch, Found, addon
 from t2t_revival.decoding.details import Details
-from t2t_revival.decoding.engine import ALL, Draws, Engine, Inputs, SearchSettings
+from t2t_revival.decoding.engine import (
+    ALL,
+    Draws,
+    Engine,
+    Inputs,
+    SearchSettings,
+    max_output_length,
+)
 from t2t_revival.decoding.lines.batching import BatchPlan
 from t2t_revival.decoding.lines.detailer import Detailer, Hypothesis
 from t2t_revival.decoding.lines.line_decoder import Candidates, Request, as_candidates
@@ -101,7 +108,8 @@ class LocalSearch:
         prefix_rows: Any = pad([self._prefixes[index] for index in indices]) if self._prefixes else ()
         draws: Any = ()
         if options.samples:
-            longest = max(rows.shape[1], 1 + np.shape(prefix_rows)[-1]) + options.extra_length
+            sizes = rows.shape[1], np.shape(prefix_rows)[-1], options.extra_length
+            longest = max_output_length(*sizes, options)
             sampling = options.sampling_temp, options.sampling_keep_top_k
             numbers = [self._request.first_number + index for index in indices]
             draws = draws_of_lines(options.random_seed, numbers, longest, n, *sampling)

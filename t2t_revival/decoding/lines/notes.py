@@ -32,7 +32,7 @@ def note_cut(cut: int, total: int, on_note: OnNote) -> None:
     if cut:
         on_note(
             f"warning: {cut:,} of {total:,} outputs were cut at their greatest length: give a larger "
-            "extra_length or max_length_ratio in --decode_hparams"
+            "extra_length, max_length_ratio or max_length_factor in --decode_hparams"
         )
 
 
@@ -41,7 +41,7 @@ def note_unmet(line: str, output: Translation, on_note: OnNote) -> None:
     if output.missing:
         is_blank = not output.text and output.score == 0
         why = "blank, so that its output lacks" if is_blank else "no room for"
-        way_out = "" if is_blank else ": give a larger extra_length or max_length_ratio"
+        way_out = "" if is_blank else ": give a larger extra_length, max_length_ratio or max_length_factor"
         on_note(f"warning: {line}: {why} {_quoted(output.missing)}{way_out}")
     if output.present:
         on_note(f"warning: {line}: could not avoid {_quoted(output.present)}")
