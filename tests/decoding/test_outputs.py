@@ -149,8 +149,8 @@ def test_lines_and_json_lines_tell_of_outputs_that_are_cut():
     assert [one.get("cut") for one in first["nbest"]] == [True, None]
     assert "cut" not in blank
     assert notes == [
-        "warning: 2 of 3 outputs were cut at their greatest length: give a larger extra_length or "
-        "max_length_ratio in --decode_hparams"
+        "warning: 2 of 3 outputs were cut at their greatest length: give a larger extra_length, "
+        "max_length_ratio or max_length_factor in --decode_hparams"
     ]
     note_cut(0, 3, notes.append)
     assert len(notes) == 1

@@ -244,6 +244,7 @@ def _check(config: Mapping[str, Any], path: Path) -> None:
     sizes = ["encoder_layers", "decoder_layers", "d_model", "encoder_ffn_dim", "decoder_ffn_dim"]
     needed = {
         "activation_function": (*ACTIVATIONS,),
+        "decoder_ffn_dim": (config.get("decoder_ffn_dim") or config.get("encoder_ffn_dim"),),
         "decoder_attention_heads": (config.get("encoder_attention_heads"),),
         "decoder_start_token_id": (config.get("pad_token_id"), None),
     }
