@@ -9,13 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
-from t2t_revival.addons.imports.marian_binary import START
 from t2t_revival.addons.imports.t2t_folder import FILE_SUFFIX, STATE, index_file
 from t2t_revival.errors import T2TError
 from t2t_revival.model_folder import RUN_FILE
 
 CONFIG = "config.json"  # of transformers
 MARIAN_CONFIG = "special:model.yml"  # the array of Marian's settings
+MARIAN_START = b"\1" + bytes(7)  # of its binary files: their version
 
 
 class Kind(NamedTuple):
@@ -61,7 +61,7 @@ def _is_marian(path: Path) -> bool:
     try:
         if path.suffix == ".bin":
             with path.open("rb") as file:
-                return file.read(len(START)) == START
+                return file.read(len(MARIAN_START)) == MARIAN_START
         with zipfile.ZipFile(path) as archive:
             return f"{MARIAN_CONFIG}.npy" in archive.namelist()
     except (OSError, zipfile.BadZipFile):

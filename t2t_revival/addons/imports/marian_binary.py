@@ -9,10 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from t2t_revival.addons.imports.kinds import MARIAN_START
 from t2t_revival.errors import T2TError
 
-VERSION = 1
-START = struct.pack("<Q", VERSION)  # of a file
 ALIGNMENT = 256  # bytes, of the data of each tensor
 FLOAT32, FLOAT16, INT8, INT8_MATRIX = 0x0404, 0x0402, 0x0101, 0x4101  # types of tensors
 TYPES: dict[int, np.dtype[Any]] = {
@@ -34,7 +33,7 @@ class Item(NamedTuple):
 def write(items: Iterable[Item]) -> bytes:
     """Returns the content of a file."""
     padded = [item._replace(data=item.data + bytes(-len(item.data) % ALIGNMENT)) for item in items]
-    header = START + struct.pack("<Q", len(padded))
+    header = MARIAN_START + struct.pack("<Q", len(padded))
     for name, kind, shape, data in padded:
         header += struct.pack("<4Q", len(name) + 1, kind, len(shape), len(data))
     header += b"".join(item.name.encode() + b"\0" for item in padded)

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from t2t_revival.addons.imports import marian_binary
+from t2t_revival.addons.imports.kinds import MARIAN_START
 from t2t_revival.errors import T2TError, at
 from t2t_revival.utils.extras import require
 
@@ -71,7 +72,7 @@ def check_start(path: Path) -> None:
 
 def _binary(path: Path) -> dict[str, np.ndarray]:
     content = path.read_bytes()
-    if not content.startswith(marian_binary.START):
+    if not content.startswith(MARIAN_START):
         return _pytorch(path)
     with at(str(path)):
         return marian_binary.read(content)
