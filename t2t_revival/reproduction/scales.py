@@ -44,6 +44,7 @@ def _for_two_cores(hparams: HParams) -> HParams:
         num_hidden_layers=hparams.num_hidden_layers // 2,
         hidden_size=hparams.hidden_size // 4,
         filter_size=hparams.filter_size // 4,
+        decoder_filter_size=hparams.decoder_filter_size // 4,
         attention_key_channels=hparams.attention_key_channels // 4,
         train_steps=hparams.train_steps // 60,
         learning_rate_warmup_steps=400,
