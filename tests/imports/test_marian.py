@@ -81,7 +81,17 @@ def test_settings(tmp_path):
     hparams, options = HParams.load(tmp_path / "out"), translator.options
     assert (hparams.pos, hparams.pre_norm, hparams.norm_epsilon) == ("timing", False, 1e-6)
     assert (options.beam_size, options.alpha, options.normalize) == (6, 0.0, 0.6)
+    assert (options.max_length_factor, options.extra_length) == (3.0, 512)
     assert translator.vocabularies.inputs.size == PIECES
+
+
+@pytest.mark.parametrize(("factor", "extra_length"), [(2, 512), (5, 1024), (100, 10_000)])
+def test_the_factor_alone_limits_outputs(tmp_path, factor, extra_length):
+    file = write_marian(tmp_path / "marian")
+    settings = file.with_name("decoder.yml")
+    settings.write_text(f"{settings.read_text()}max-length-factor: {factor}\n")
+    options = imported(file, tmp_path / "out").options
+    assert (options.max_length_factor, options.extra_length) == (factor, extra_length)
 
 
 def test_recurrent_decoders(tmp_path):
@@ -259,6 +269,9 @@ def test_damaged_and_missing_files_are_refused(tmp_path):
     settings = file.with_name("decoder.yml")
     settings.write_text(f"{settings.read_text()}word-penalty: 0.5\n")
     refused(r"decoder\.yml: word-penalty=0\.5 is not supported, but 0", file)
+    for factor in (".inf", ".nan", "-1"):
+        settings.write_text(f"vocabs: [vocab.yml, vocab.yml]\nmax-length-factor: {factor}\n")
+        refused("max_length_factor=.* must be between 0 and 1000", file)
     settings.unlink()
     refused("its vocabularies are not known: give --vocab_file=SOURCE,TARGET", file)
     file.write_bytes(file.read_bytes()[:-200])

@@ -24,7 +24,7 @@ from t2t_revival.addons.imports.model import (
     vocabulary_files,
 )
 from t2t_revival.data.vocabulary.marian import in_order, table_of
-from t2t_revival.decoding.options import UNLIMITED
+from t2t_revival.decoding.options import SETTINGS, UNLIMITED
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 
@@ -167,8 +167,9 @@ class MarianModel:
             own = {name: kind(self.search.get(key, usual)) for name, (kind, key, usual) in values.items()}
         except (TypeError, ValueError) as error:
             raise T2TError(f"{self.path.parent}: decoder.yml: {error}") from error
-        beyond = int((own["max_length_factor"] - 1) * self.hparams().max_length)
-        return {**own, "alpha": 0.0, "extra_length": max(UNLIMITED, beyond)}
+        beyond = (own["max_length_factor"] - 1) * self.hparams().max_length
+        extra_length = min(max(UNLIMITED, beyond), SETTINGS["extra_length"].most)
+        return {**own, "alpha": 0.0, "extra_length": int(extra_length)}
 
 
 def import_model(
