@@ -7,7 +7,7 @@ import json
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from t2t_revival.data.vocabulary import Vocabularies, open_vocabulary
 from t2t_revival.decoding.addons import addon
@@ -15,6 +15,11 @@ from t2t_revival.decoding.lines.calls import Call
 from t2t_revival.serving.client import text_of
 from t2t_revival.serving.signatures import DESCRIBE
 from t2t_revival.utils.unicode_forms import NFC
+
+if TYPE_CHECKING:
+    from t2t_revival.decoding.translator import Translator
+
+LIMITS = ("max_length_ratio", "max_length_factor")  # of outputs, which no request changes
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,14 @@ class Description:
     aligns: bool
     unicode_form: str = NFC
     max_length_factor: float = 0.0
+
+    @classmethod
+    def of(cls, translator: Translator, aligns: bool) -> Description:
+        """Returns the description of a model that is served as a translator has it."""
+        options = translator.options
+        limits = {name: getattr(options, name) for name in LIMITS}
+        form = "" if options.unicode_form else translator.trained_form
+        return cls(translator.vocabularies, translator.max_length, aligns=aligns, unicode_form=form, **limits)
 
     @classmethod
     async def asked(cls) -> Description:

@@ -122,11 +122,7 @@ class ServingModule(tf.Module):
         self.translate_with_sampling = self._compile(WITH_SEEDS)
         self.score = self.translate_with_tables = self.translate_with_prefixes = self.describe = None
         if not (separates_words or self._graph.constraint):
-            aligns = heads is not None
-            ratio, factor = translator.options.max_length_ratio, translator.options.max_length_factor
-            trained = "" if form else translator.trained_form
-            longest = translator.max_length
-            self._description = Description(vocabularies, longest, ratio, aligns, trained, factor).to_json()
+            self._description = Description.of(translator, aligns=heads is not None).to_json()
             self.describe = tf.function(self._describe, input_signature=OPTIONS[:1], autograph=False)
         if self.describe:
             self.translate_with_tables = self._compile([*OPTIONS, TABLES])

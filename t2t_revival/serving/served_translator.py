@@ -24,7 +24,7 @@ from t2t_revival.decoding.outputs import MISSING
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams.hparams import parse_overrides
 from t2t_revival.serving.client import BATCH_SIZE, Model, outputs_of
-from t2t_revival.serving.description import Description
+from t2t_revival.serving.description import LIMITS, Description
 from t2t_revival.serving.signatures import (
     DEFAULT,
     NO_OUTPUT,
@@ -171,7 +171,7 @@ class ServedSearch:
 
     def _constrained(self, description: Description) -> ConstrainedSearch:
         """Encodes the inputs, as their tables need it; their search has the export's own limits."""
-        limits = {name: getattr(description, name) for name in ("max_length_ratio", "max_length_factor")}
+        limits = {name: getattr(description, name) for name in LIMITS}
         options = replace(self._request.options, **limits, tag="")
         first = self._request.first_number
         preprocessor = Preprocessor(description.vocabularies, None, options, description.max_length, first)

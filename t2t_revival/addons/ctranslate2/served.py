@@ -101,10 +101,7 @@ class TranslatorModel:
 
     @cached_property
     def _description(self) -> str:
-        translator, options = self._translator, self._translator.options
-        form = "" if options.unicode_form else translator.trained_form
-        longest, ratio, factor = translator.max_length, options.max_length_ratio, options.max_length_factor
-        return Description(translator.vocabularies, longest, ratio, False, form, factor).to_json()
+        return Description.of(self._translator, aligns=False).to_json()
 
     def close(self) -> None:
         """Leaves the model, whose memory goes with it."""
