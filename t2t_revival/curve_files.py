@@ -26,6 +26,7 @@ DATA, DECODING = "data", "decoding"  # columns that hold fingerprints; all other
 SMOOTHED = "smoothed_loss"  # column of train.csv
 # Nats: a fall of the loss over the checkpoints of an average, above which it is worse than the last.
 STEEP = 0.1
+ANNEALED = 0.01  # share of the highest learning rate, below which a training has come to rest
 T = TypeVar("T")
 
 
@@ -125,6 +126,12 @@ def is_falling(output_dir: Path, count: int) -> bool:
     segments = read_segments(output_dir, DEV, "loss")
     losses = [row["loss"] for row in segments[-1].rows[-count:]] if segments else []
     return bool(losses) and losses[-1] < losses[0] - STEEP
+
+
+def is_annealed(output_dir: Path) -> bool:
+    """Returns whether the learning rate has fallen to about 0, where the newest weights are the best."""
+    rates = [row["learning_rate"] for row in read_curve(output_dir, TRAIN) if "learning_rate" in row]
+    return bool(rates) and rates[-1] < ANNEALED * max(rates)
 
 
 def measured_on(labels: Mapping[str, str], score: str) -> str:

@@ -97,7 +97,14 @@ class Experiment:
                 note = f"batch_size=auto: {size:,} tokens on each device, {of_update:,} an update"
                 on_event(NoteEvent(note))
             evaluate = self._dev_scores(run, hparams, vocabularies) if engine.chief else None
-            return Trainer(data, hparams, config, engine, evaluate, on_event, on_start).run()
+            trainer = Trainer(data, hparams, config, engine, evaluate, on_event, on_start)
+            if config.train_minutes and not folder.has_run:
+                on_event(NoteEvent("measuring the speed of the first updates"))
+                trainer = trainer.lasting(config.train_minutes)
+                hparams = trainer.hparams
+                length = f"{hparams.train_steps:,} updates, warm-up {hparams.learning_rate_warmup_steps:,}"
+                on_event(NoteEvent(f"train_minutes={config.train_minutes:g}: {length}"))
+            return trainer.run()
 
     def _dev_scores(self, run: Run, hparams: HParams, vocabularies: Vocabularies) -> SplitScores:
         return SplitScores(

@@ -23,7 +23,7 @@ from t2t_revival.cli.support.messages import duration, say, warn_of_corruption
 from t2t_revival.cli.support.problem_flags import DataFlags, uses_tensorflow
 from t2t_revival.cli.support.run_flags import TrainingFlags
 from t2t_revival.cli.support.subcommand import BestExport
-from t2t_revival.curve_files import best_row, is_falling
+from t2t_revival.curve_files import best_row, is_annealed, is_falling
 from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.hparams.hparams import HParams
 from t2t_revival.model_folder import ModelFolder
@@ -197,10 +197,16 @@ def _print_end(flags: TrainerFlags, folder: ModelFolder, result: Result) -> None
     if result.stopped_by in signal.Signals.__members__:
         print("next: the same command resumes from here")
     else:
-        falling = is_falling(output_dir, folder.hparams.average_checkpoints)
+        annealed = is_annealed(output_dir)
+        falling = not annealed and is_falling(output_dir, folder.hparams.average_checkpoints)
+        if annealed and not stopped_early:
+            print(
+                "the learning rate has fallen to 0: commands use the newest checkpoint, seldom worse than an average"
+            )
         if falling:
             print("the loss on dev is still falling: train longer before averaging checkpoints")
-        following = "t2t-decoder" if stopped_early or falling or flags.warm_start_from else "t2t-avg-all"
+        has_best = annealed or stopped_early or flags.warm_start_from
+        following = "t2t-decoder" if has_best or falling else "t2t-avg-all"
         print(f"next: {CommandLine(following, **flags.named)}")
 
 

@@ -203,6 +203,9 @@ class RunConfig:
         patience: updates without a better score after which training stops. With 0 it never does.
         patience_score: score that early stopping watches; one of those but "auto".
         min_delta: least improvement of that score that counts as better.
+        train_minutes: minutes that a new training may take, evaluations included. The speed of its first
+            updates tells how many there are in this time: the hparam train_steps, and the schedule's length,
+            which a training that resumes keeps. With 0 the hparams say how many.
     """
 
     output_dir: Path
@@ -224,6 +227,7 @@ class RunConfig:
     patience: int = 0
     patience_score: str = "loss"
     min_delta: float = 0.0
+    train_minutes: float = 0.0
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "output_dir", path_of(self.output_dir, "output_dir"))

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 import shutil
+import statistics
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +32,11 @@ from t2t_revival.training.run_config import RunConfig
 from t2t_revival.training.state import DivergedError, Fingerprints, Progress, Seen, TrainingState
 from t2t_revival.utils.keras_hooks import set_random_seed
 from t2t_revival.utils.texts import readable_size
+
+PACE_SECONDS = 2.0, 20.0  # least and most of the time in which a training's speed is measured
+PACE_UPDATES = 5  # that are timed together
+EVALUATION_SHARE = 0.07  # of a training's time, for evaluations and checkpoints
+WARMUP_SHARE = 0.2  # of its updates, the longest warm-up of a training whose time is given
 
 
 @dataclass(frozen=True)
@@ -112,11 +120,7 @@ class Trainer:
                 The last update is saved then, if it can be.
         """
         data, hparams, config, engine = self.data, self.hparams, self.config, self.engine
-        set_random_seed(config.seed)
-        accumulate = accumulation(hparams, engine.replicas)
-        with engine.scope():
-            model = new_model(data, hparams, config, accumulate, engine.replicas)
-            engine.prepare(model)
+        model = self._new_model()
         start, train = self._resume(model), data.fingerprints.train
         folder, evaluates = ModelFolder(config.output_dir), bool(self.evaluate and engine.chief)
         lacks_scores = folder.lacks_evaluation(start.step, hparams.train_steps, config.eval_frequency)
@@ -124,15 +128,8 @@ class Trainer:
         if start.step >= hparams.train_steps and not scores_first:
             raise folder.nothing_left(start.step, hparams.train_steps)
         is_other_data = start.was_trained_on_other_data(train)
-        settings = BatchSettings(
-            engine.replicas,
-            accumulate,
-            config.seed,
-            pad_to_bucket=engine.pads_to_bucket,
-            num_buckets=config.num_buckets,
-        )
         begin = IteratorState(start.position.epoch) if is_other_data else start.position
-        batches = TrainingBatches(data.shards, hparams, settings, start=begin, splits=data.splits)
+        batches = self._batches(begin)
         if engine.chief:
             self.on_start(start)
             if batches.note:
@@ -144,7 +141,7 @@ class Trainer:
         progress = Progress(
             replace(start, data=train),
             batches,
-            accumulate,
+            batches.settings.accumulate,
             hparams.train_steps,
             scale.scale if scale else 1.0,
             config.max_nonfinite_steps,
@@ -165,6 +162,59 @@ class Trainer:
             progress.overflows,
             engine.chief,
         )
+
+    def lasting(self, minutes: float) -> Trainer:
+        """Returns a training of about so many minutes, evaluations included.
+
+        The updates that fit are counted by the speed of the first ones, of a model that is thrown away. So
+        they are what `train_steps` says, and the length of a schedule that falls to 0, whose warm-up takes
+        `WARMUP_SHARE` of it at most.
+        """
+        began = time.monotonic()
+        pace = self._seconds_per_update(min(max(PACE_SECONDS[0], minutes), PACE_SECONDS[1]))
+        seconds = (1 - EVALUATION_SHARE) * 60 * minutes - (time.monotonic() - began)
+        steps = self.engine.all_reduce_max(max(2, int(seconds / pace)))
+        changes = {"train_steps": steps}
+        if "single_cycle" in self.hparams.learning_rate_schedule:
+            longest = max(1, int(WARMUP_SHARE * steps))
+            changes["learning_rate_warmup_steps"] = min(self.hparams.learning_rate_warmup_steps, longest)
+        return replace(self, hparams=self.hparams.replace(**changes))
+
+    def _seconds_per_update(self, measured: float) -> float:
+        """Returns the median time of an update, after those that trace the step, in so many seconds."""
+        engine, ends = self.engine, [time.monotonic()]
+        self._new_model()
+        try:
+            for _ in engine.steps(self._batches(IteratorState()), lambda updates: updates >= PACE_UPDATES):
+                ends.append(time.monotonic())
+                if engine.all_reduce_max(len(ends) > 5 and ends[-1] - ends[2] > measured):
+                    break
+        except Exception as error:
+            raise engine.translate(error) from None
+        finally:
+            engine.stop()
+        return statistics.median(end - begin for begin, end in pairwise(ends[2:])) / PACE_UPDATES
+
+    def _new_model(self) -> TrainingTransformer:
+        """Builds a model with the weights that the seed draws."""
+        hparams, engine = self.hparams, self.engine
+        set_random_seed(self.config.seed)
+        accumulate = accumulation(hparams, engine.replicas)
+        with engine.scope():
+            model = new_model(self.data, hparams, self.config, accumulate, engine.replicas)
+            engine.prepare(model)
+        return model
+
+    def _batches(self, start: IteratorState) -> TrainingBatches:
+        engine, config, data = self.engine, self.config, self.data
+        settings = BatchSettings(
+            engine.replicas,
+            accumulation(self.hparams, engine.replicas),
+            config.seed,
+            pad_to_bucket=engine.pads_to_bucket,
+            num_buckets=config.num_buckets,
+        )
+        return TrainingBatches(data.shards, self.hparams, settings, start=start, splits=data.splits)
 
     def _train(self, progress: Progress, monitor: Monitor, scores_first: bool) -> None:
         """Makes updates until the training is over, and saves the last one."""

@@ -41,6 +41,7 @@ SAME_NAMES = (
     "num_buckets",
     "precision",
     "xla",
+    "train_minutes",
     "max_nonfinite_steps",
     "keep_best",
 )
@@ -56,6 +57,7 @@ RUN_CONFIG_FLAGS = {name: name for name in SAME_NAMES} | {  # T2T's names of the
     "eval_early_stopping_metric_delta": "min_delta",
 }
 BOUNDS = {"random_seed": (0, 2**32 - 1), "max_nonfinite_steps": (1, None)}
+OF_LENGTH = ("train_steps", "learning_rate_warmup_steps")  # which --train_minutes sets, of a new training
 AUTO_BATCH_SIZE = "batch_size=auto"
 NAMES = (*RUN_CONFIG_FLAGS, "hparams", "train_steps", "eval_bleu_sentences")
 
@@ -282,6 +284,7 @@ def decode_options(text: str | None, run: Run, normalize: str = "") -> DecodeHPa
 class TrainingFlags(RunFlags):
     """The flags of a training; the output_dir of `config` is not the run's."""
 
+    exclusive: ClassVar[Names] = (("train_minutes", "train_steps"),)
     config: RunConfig = group(RunConfig(Path()), RUN_CONFIG_FLAGS, BOUNDS)
     hparams: str = flag(
         "",
@@ -330,8 +333,15 @@ class TrainingFlags(RunFlags):
             T2TError: there is no such set, or a value is invalid.
         """
         named = registry.hparams(self.named_set())
+        timed = self.config.train_minutes
+        if timed and "train_steps=" in self.hparams:
+            raise T2TError(
+                "--train_minutes and --hparams=train_steps=... cannot be combined: give one of them"
+            )
         if folder.has_run:
-            return self._overridden(folder.hparams)
+            own = folder.hparams
+            length = {name: getattr(own, name) for name in OF_LENGTH} if timed else {}
+            return self._overridden(own).replace(**length)
         return self._overridden(named.with_model_of(like) if like else named)
 
     def changed(self, hparams: HParams) -> HParams:

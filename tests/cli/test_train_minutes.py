@@ -1,0 +1,57 @@
+"""`t2t-trainer --train_minutes`: a training of a given time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from t2t_revival.checkpoints import directory as checkpoints
+from t2t_revival.model_folder import ModelFolder
+from tests.cli.conftest import failure
+from tests.cli.trainer_command import SMALL, train
+from tests.support.line_corpus import write_corpus
+
+pytestmark = pytest.mark.slow
+
+FALLING = "learning_rate_schedule=constant*linear_warmup*single_cycle_cos_decay,learning_rate_constant=0.01"
+HPARAMS = f"{SMALL.replace(',train_steps=4', '')},{FALLING},learning_rate_warmup_steps="
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The data of a small corpus."""
+    corpus = write_corpus(tmp_path_factory.mktemp("corpus"), train=200, dev=10)
+    folder, run = tmp_path_factory.mktemp("data"), tmp_path_factory.mktemp("run")
+    assert train(folder, run, f"--data_source={corpus}", "--vocab_size=310", "--train_steps=1") == 0
+    return folder
+
+
+def test_it_is_a_training_of_so_many_updates(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    timed, counted = tmp_path / "timed", tmp_path / "counted"
+    assert train(data, timed, "--train_minutes=0.15", hparams=f"{HPARAMS}2000") == 0
+    said, chosen = capsys.readouterr(), ModelFolder(timed).hparams
+    steps, warmup = chosen.train_steps, chosen.learning_rate_warmup_steps
+    assert steps >= 5 and warmup == steps // 5
+    assert f"train_minutes=0.15: {steps:,} updates, warm-up {warmup:,}" in said.err
+    assert "the learning rate has fallen to 0" in said.out and "next: t2t-decoder" in said.out
+    assert train(data, counted, f"--train_steps={steps}", hparams=f"{HPARAMS}{warmup}") == 0
+    newest = f"model.ckpt-{steps}.npz"
+    one, other = (checkpoints.load_weights(folder / newest)[0] for folder in (timed, counted))
+    assert one.keys() == other.keys() and all((one[name] == other[name]).all() for name in one)
+
+
+def test_it_keeps_its_length_when_it_resumes(data: Path, tmp_path: Path) -> None:
+    flags = "--train_steps=6", "--local_eval_frequency=3"
+    assert train(data, tmp_path, *flags, hparams=f"{HPARAMS}3") == 0
+    checkpoints.list_checkpoints(tmp_path)[-1].path.unlink()
+    assert train(data, tmp_path, "--train_minutes=5", hparams=f"{HPARAMS}5") == 0
+    chosen = ModelFolder(tmp_path).hparams
+    assert (chosen.train_steps, chosen.learning_rate_warmup_steps) == (6, 3)
+
+
+def test_it_has_one_length(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "--train_steps" in failure(capsys, train(data, tmp_path, "--train_steps=2", "--train_minutes=5"))
+    assert "=train_steps=" in failure(capsys, train(data, tmp_path, "--train_minutes=5", hparams=SMALL))
