@@ -1,12 +1,11 @@
-"""What settings are worth on a small corpus in the same minutes: trains each with each seed, scores it on dev.
+"""What settings are worth on a small corpus in the same minutes: trains each with each seed.
 
-    python benchmarks/small_corpora.py --settings=settings.json --data_source=FOLDER --work=FOLDER --minutes=30
+    python benchmarks/small_corpora.py --settings=FILE --data_source=FOLDER --work=FOLDER --minutes=30
 
-`settings.json` has flags of `t2t-trainer` under the names of settings:
+The settings are JSON, flags of `t2t-trainer` under the names of settings:
 {"rotary": ["--hparams_set=small", "--hparams=pos=rotary", "--vocab_size=4000"]}. Every training is a
 `t2t-trainer` that ends by itself, and is timed as a whole. Its newest checkpoint is decoded with each of
-`--alphas`; `--lines` names more files to decode, as SOURCE:REFERENCE. A line of JSON for each training is added
-to work/results.jsonl; those that are there are not made again.
+`--alphas`; `--lines` names more files to decode, XX
 """
 
 from __future__ import annotations

@@ -200,9 +200,7 @@ def _print_end(flags: TrainerFlags, folder: ModelFolder, result: Result) -> None
         annealed = is_annealed(output_dir)
         falling = not annealed and is_falling(output_dir, folder.hparams.average_checkpoints)
         if annealed and not stopped_early:
-            print(
-                "the learning rate has fallen to 0: commands use the newest checkpoint, seldom worse than an average"
-            )
+            print("the learning rate has fallen to 0: the newest checkpoint, which is used, needs no average")
         if falling:
             print("the loss on dev is still falling: train longer before averaging checkpoints")
         has_best = annealed or stopped_early or flags.warm_start_from
