@@ -22,6 +22,7 @@ from t2t_revival.hparams.variants import (
     NORMS,
     POSITIONS,
     SELF_ATTENTIONS,
+    VARIANTS,
     described,
     variant_of,
 )
@@ -298,6 +299,20 @@ class HParams:
         rows = [variant_of(name, getattr(self, name)) for name, about in ABOUT.items() if about.model]
         return [setting for row in rows if row for setting in row.settings]
 
+    def not_held_by(self, holder: str) -> dict[str, Any]:
+        """Returns the settings of the model that a holder of `variants` lacks.
+
+        A hyperparameter that `VARIANTS` lacks must have its default, which is that of models that were
+        trained before there was such a hyperparameter.
+        """
+        lacking = {}
+        for name in (name for name, about in ABOUT.items() if about.model):
+            value = getattr(self, name)
+            row = variant_of(name, value)
+            if not (holder in row.held_by if row else name not in VARIANTS and value == DEFAULTS[name]):
+                lacking[name] = value
+        return lacking
+
     def with_model_of(self, other: HParams) -> HParams:
         """Returns a copy with those settings of another set that determine its model.
 
@@ -367,6 +382,7 @@ class HParams:
 
 
 ABOUT: dict[str, About] = {field.name: field.metadata["about"] for field in dataclasses.fields(HParams)}
+DEFAULTS: dict[str, Any] = {field.name: field.default for field in dataclasses.fields(HParams)}
 
 
 def meanings() -> dict[str, dict[str, str]]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from t2t_revival.data.records import SplitData
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
+from t2t_revival.hparams.variants import PACKED
 from t2t_revival.model_folder import ModelFolder, Run
 from t2t_revival.problems.problem import TRAIN, Data, Problem
 from t2t_revival.training.run_config import RunConfig
@@ -63,5 +64,8 @@ def check_run(
         T2TError: as `ModelFolder.prepare` and `WarmStart.check`.
     """
     folder.prepare(problem.name, hparams_set, problem.hparams(hparams))
+    lacking = problem.hparams(hparams).not_held_by(PACKED) if config.packed else {}
+    for name, value in lacking.items():
+        raise T2TError(f"--packed: packed batches do not support {name}={value}: leave one of them out")
     if config.warm_start:
         config.warm_start.check(problem.name, problem.hparams(hparams))

@@ -24,7 +24,7 @@ from t2t_revival.data.vocabulary.text_encoder import Splits
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.model_folder import ModelFolder
-from t2t_revival.training.engines.engine import Engine, accumulation
+from t2t_revival.training.engines.engine import Engine, accumulation, packs
 from t2t_revival.training.events import EARLY, NoteEvent, OnEvent, ignore_event
 from t2t_revival.training.model import TrainingTransformer, build_model, compile_model
 from t2t_revival.training.monitor import Evaluate, Monitor
@@ -213,6 +213,7 @@ class Trainer:
             config.seed,
             pad_to_bucket=engine.pads_to_bucket,
             num_buckets=config.num_buckets,
+            packed=packs(config, self.hparams, engine.pads_to_bucket),
         )
         return TrainingBatches(data.shards, self.hparams, settings, start=start, splits=data.splits)
 

@@ -47,14 +47,20 @@ class SSRU(ConfiguredLayer):
         self.forget_bias = self.add_weight(name="forget_bias", shape=shape[:1], initializer="zeros")
         super().build()
 
-    def call(self, x: Any, training: bool = False, return_attention_scores: bool = False) -> Any:
+    def call(
+        self, x: Any, mask: Any = None, training: bool = False, return_attention_scores: bool = False
+    ) -> Any:
         """[batch, length, hidden] -> the same shape; nothing is dropped in `training`.
 
-        With `return_attention_scores`, also `None`: there are no attention weights.
+        With a `mask` of each position, bool [batch, length, length], the state is 0 before a position that
+        does not see the one before it; a mask of padding changes nothing. With `return_attention_scores`,
+        also `None`: there are no attention weights.
         """
         gates = self.gate(ops.reshape(x, (-1, self.hidden_size)))
         by_position = [ops.transpose(ops.reshape(gate, ops.shape(x)), (1, 0, 2)) for gate in gates]
-        states = recurrence(*(ops.cast(gate, "float32") for gate in by_position))
+        is_packed = mask is not None and len(mask.shape) == 3
+        kept = ops.transpose(ops.diagonal(mask, -1, axis1=1, axis2=2)) if is_packed else None
+        states = recurrence(*(ops.cast(gate, "float32") for gate in by_position), kept)
         output = ops.relu(ops.cast(ops.transpose(states, (1, 0, 2)), self.compute_dtype))
         return (output, None) if return_attention_scores else output
 
@@ -84,8 +90,7 @@ def _(unit: SSRU, rows: Any, cache: Any, at: Step) -> tuple[Any, Any]:
     return ops.relu(state), ops.reshape(state, (-1, at.beams, unit.hidden_size))
 
 
-@ops.custom_gradient
-def recurrence(forget: Any, new: Any) -> Any:
+def recurrence(forget: Any, new: Any, kept: Any = None) -> Any:
     """c_t = f_t * c_(t-1) + (1 - f_t) * u_t, c_0 = 0.
 
     The gradient is written out: XLA compiles no gradient of a loop whose length TensorFlow does not know.
@@ -93,21 +98,34 @@ def recurrence(forget: Any, new: Any) -> Any:
     Args:
         forget: f, float32 [length, batch, hidden].
         new: u, float32 [length, batch, hidden].
+        kept: whether each position but the first has a state before it, bool [length - 1, batch]; `None` has
+            one everywhere. Elsewhere c_(t-1) is 0.
 
     Returns:
         c, float32 [length, batch, hidden].
     """
-    states = accumulate(forget, (1 - forget) * new)
+    kept = None if kept is None else ops.cast(kept, forget.dtype)[:, :, None]
 
-    def gradient(*args: Any, upstream: Any = None) -> tuple[Any, Any]:
-        up = args[0] if upstream is None else upstream
-        nothing = ops.zeros_like(forget[:1])
-        # A state changes the output of its position, and the next state by that one's f.
-        slope = accumulate(ops.concatenate([forget[1:], nothing]), up, reverse=True)
-        before = ops.concatenate([nothing, states[:-1]])
-        return slope * (before - new), slope * (1 - forget)
+    def keep(x: Any) -> Any:
+        """Sets to 0 what a position gets of one before it, [length - 1, batch, hidden]."""
+        return x if kept is None else x * kept
 
-    return states, gradient
+    @ops.custom_gradient
+    def states_of(forget: Any, new: Any) -> Any:
+        decay = forget if kept is None else ops.concatenate([forget[:1], keep(forget[1:])])
+        states = accumulate(decay, (1 - forget) * new)
+
+        def gradient(*args: Any, upstream: Any = None) -> tuple[Any, Any]:
+            up = args[0] if upstream is None else upstream
+            nothing = ops.zeros_like(forget[:1])
+            # A state changes the output of its position, and the next state by that one's f.
+            slope = accumulate(ops.concatenate([decay[1:], nothing]), up, reverse=True)
+            before = ops.concatenate([nothing, keep(states[:-1])])
+            return slope * (before - new), slope * (1 - forget)
+
+        return states, gradient
+
+    return states_of(forget, new)
 
 
 def accumulate(decay: Any, added: Any, reverse: bool = False) -> Any:

@@ -12,10 +12,12 @@ import numpy as np
 
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams.hparams import HParams
+from t2t_revival.hparams.variants import PACKED
 
 if TYPE_CHECKING:
     from t2t_revival.data.batching import TrainingBatches
     from t2t_revival.training.model import TrainingTransformer
+    from t2t_revival.training.run_config import RunConfig
 
 Build: TypeAlias = "Callable[[HParams, int], TrainingTransformer]"
 
@@ -156,3 +158,10 @@ def accumulation(hparams: HParams, replicas: int) -> int:
         replicas: number of replicas that share each micro-batch.
     """
     return max(1, math.floor(hparams.effective_batch_size / (hparams.batch_size * replicas) + 0.5))
+
+
+def packs(config: RunConfig, hparams: HParams, compiles_shapes: bool) -> bool:
+    """Returns whether batches are packed: as asked for, or else where each shape is compiled."""
+    if config.packed is not None:
+        return config.packed
+    return compiles_shapes and not config.num_buckets and not hparams.not_held_by(PACKED)
