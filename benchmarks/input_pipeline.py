@@ -29,6 +29,7 @@ import result_file
 
 from t2t_revival import T2TError, Text2TextProblem, registry
 from t2t_revival.data.batching import TrainingBatches
+from t2t_revival.data.examples import SIDES
 from t2t_revival.problems.problem import TRAIN
 from t2t_revival.training.engines.tensorflow_engine import batch_dataset
 
@@ -60,9 +61,10 @@ def measure_generation(problem: Text2TextProblem, text: str, data_dir: Path, rou
 def measure_reading(make: Callable[[], TrainingBatches], prefetch: bool, seconds: float) -> dict[str, float]:
     """Reads batches, prefetched by TensorFlow as in `fit` or without it; positions are of both sides."""
     batches = make()
-    sides = (element[:2] for element in batches.elements())
+    elements = batches.elements()
     if prefetch:
-        sides = (features.values() for features, *_ in batch_dataset(batches))
+        elements = (features for features, *_ in batch_dataset(batches))
+    sides = ([element[name] for name in SIDES] for element in elements)
     next(sides)  # fills the buffers
     count, positions, first, began = 1, 0, batches.tokens(1), time.perf_counter()
     while (passed := time.perf_counter() - began) < seconds:

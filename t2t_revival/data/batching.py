@@ -99,7 +99,7 @@ def resume_from(state: IteratorState, key: str) -> tuple[IteratorState, str | No
 
 
 def _settings(key: str) -> MadeOf:
-    return MadeOf({"mixture": ""} | dict(setting.split("=", 1) for setting in key.split()))
+    return MadeOf({"mixture": "", "packed": "0"} | dict(setting.split("=", 1) for setting in key.split()))
 
 
 class ExampleCounts(NamedTuple):
