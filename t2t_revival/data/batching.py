@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice, pairwise
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -287,11 +287,12 @@ class TrainingBatches:
         records.clear()
         generator = np.random.default_rng([self.settings.seed % 2**64, epoch, chunk + 1])
         make_batches = self._pack_batches if self.settings.packed else self._make_batches
-        batches = make_batches(pairs, generator)
-        for batch in range(skip, len(batches)):
-            following = (chunk, batch + 1) if batch + 1 < len(batches) else (chunk + 1, 0)
-            state = IteratorState(epoch, *following, self._batching_key)
-            yield state, self._assemble(pairs, weights, alignments, *batches[batch])
+        batches = pairwise(chain(make_batches(pairs, generator), [None]))
+        for number, (batch, next_one) in enumerate(batches):
+            if number >= skip and batch:
+                following = (chunk, number + 1) if next_one else (chunk + 1, 0)
+                state = IteratorState(epoch, *following, self._batching_key)
+                yield state, self._assemble(pairs, weights, alignments, *batch)
 
     def _make_batches(self, pairs: examples.Pairs, generator: np.random.Generator) -> list[_Members]:
         """Assigns a chunk's examples to batches of similar length, of which one at most is not full."""
@@ -313,18 +314,20 @@ class TrainingBatches:
             batches.append(_Members(rest, len(self._rows) - 1))
         return [batches[i] for i in generator.permutation(len(batches))]
 
-    def _pack_batches(self, pairs: examples.Pairs, generator: np.random.Generator) -> list[_Members]:
-        """Packs a chunk's examples into rows, a window of them at a time, and rows into batches."""
+    def _pack_batches(self, pairs: examples.Pairs, generator: np.random.Generator) -> Iterator[_Members]:
+        """Packs a chunk's examples into rows, a window of them at a time, and the rows into batches."""
         source, target = pairs.inputs.lengths, pairs.targets.lengths
         length, size = self._bounds[-1], self._rows[-1]
         kept = generator.permutation(np.flatnonzero(np.maximum(source, target) <= length))
-        rows = []
+        rest: list[np.ndarray] = []
         for start in range(0, len(kept), WINDOW):
             window = kept[start : start + WINDOW]
-            rows += [window[row] for row in pack(source[window], target[window], length)]
-        rows = [rows[i] for i in generator.permutation(len(rows))]
-        batches = [rows[start : start + size] for start in range(0, len(rows), size)]
-        return [_Members(np.concatenate(batch), -1, places_of(batch, source, target)) for batch in batches]
+            rows = rest + [window[row] for row in pack(source[window], target[window], length)]
+            rows = [rows[i] for i in generator.permutation(len(rows))]
+            end = len(rows) // size * size if start + WINDOW < len(kept) else len(rows)
+            rest = rows[end:]
+            for batch in (rows[first : first + size] for first in range(0, end, size)):
+                yield _Members(np.concatenate(batch), -1, places_of(batch, source, target))
 
     def _assemble(
         self,
