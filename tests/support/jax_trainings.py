@@ -55,7 +55,7 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
             yield {**element, "weights": weights.get(number, element["weights"])}
 
     TrainingBatches.elements = changed  # type: ignore[method-assign]
-    config = RunConfig(Path(job["output_dir"]), **{"log_steps": 1, **job["config"]})
+    config = RunConfig(Path(job["output_dir"]), **{"log_steps": 1, "packed": False, **job["config"]})
     data = TrainingData(split_of([Path(shard) for shard in job["shards"]]), VOCAB)
     engine = jax_engine.JaxEngine(config)
     result = Trainer(data, HPARAMS.replace(**job["hparams"]), config, engine, on_event=on_event).run()
