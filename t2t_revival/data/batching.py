@@ -398,16 +398,18 @@ class _Batch(NamedTuple):
 
 
 def evaluation_batches(
-    data: SplitData, hparams: HParams, *, replicas: int = 1, fixed_shapes: bool = False
+    data: SplitData, hparams: HParams, *, replicas: int = 1, fixed_shapes: bool = False, packed: bool = False
 ) -> list[EvaluationBatch]:
-    """Returns batches of every example once, the longest first, without truncation.
+    """Returns batches of every example once, without truncation; those that are not packed longest first.
 
     Args:
         data: the split.
-        hparams: `batch_size` is read.
+        hparams: `batch_size` is read, and `max_length` where they are packed.
         replicas: the number of rows of every batch is a multiple of this; all-PAD rows fill it up.
         fixed_shapes: pad both sides to the same power of two and fill up rows, so that there are few shapes,
             one for each width (XLA compiles each shape separately).
+        packed: several examples share a row of `max_length` positions, in batches of the shape of a
+            training's; those that are longer come in batches of other shapes.
 
     Returns:
         Inputs, labels and weights, which are 1 at every non-pad target position.
@@ -420,7 +422,16 @@ def evaluation_batches(
     source, target = pairs.inputs.lengths, pairs.targets.lengths
     longest = np.maximum(source, target)
     order = np.lexsort((source, target, longest))[::-1]
-    batches: list[EvaluationBatch] = []
+    made: list[Element] = []
+    if packed:
+        length = hparams.max_length
+        size = replicas * bucket_batch_sizes([length], hparams.batch_size)[0]
+        short = order[longest[order] <= length]
+        rows = [short[row] for row in pack(source[short], target[short], length)]
+        for batch in (rows[first : first + size] for first in range(0, len(rows), size)):
+            places = places_of(batch, source, target)
+            made.append(packed_sides(pairs, np.concatenate(batch), places, (size, length)))
+        order = order[longest[order] > length]
     begin = 0
     while begin < len(order):
         width = int(longest[order[begin]])
@@ -428,8 +439,6 @@ def evaluation_batches(
         most_rows = replicas * bucket_batch_sizes([width], hparams.batch_size)[0]
         members = order[begin : begin + most_rows]
         shape = (most_rows, width) if fixed_shapes else (-(-len(members) // replicas) * replicas, 0)
-        inputs = pairs.inputs.padded(members, *shape)
-        labels = pairs.targets.padded(members, *shape)
-        batches.append(({"inputs": inputs, "targets": labels}, labels, (labels != 0).astype(np.float32)))
+        made.append({name: side.padded(members, *shape) for name, side in zip(SIDES, pairs, strict=True)})
         begin += most_rows
-    return batches
+    return [(batch, batch["targets"], (batch["targets"] != 0).astype(np.float32)) for batch in made]

@@ -6,8 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from t2t_revival import HParams
+from t2t_revival.data.batching import evaluation_batches
 from t2t_revival.data.packing import SEGMENTS, pack, places_of
-from tests.support.data_kinds import open_batches
+from tests.support.copy_shards import split_of
+from tests.support.data_kinds import open_batches, pairs_of
 from tests.support.shard_files import write_shards
 
 HPARAMS = HParams(batch_size=96, max_length=24)
@@ -83,3 +85,18 @@ def test_rows_are_full():
     source, target = np.minimum(lengths, 64).T
     rows = pack(source, target, 64)
     assert max(source.sum(), target.sum()) > 0.95 * 64 * len(rows)
+
+
+def test_an_evaluation_has_one_shape_for_what_fits_a_training(corpus):
+    shards, pairs = corpus
+    batches = evaluation_batches(split_of(shards), HPARAMS, fixed_shapes=True, packed=True)
+    found = []
+    for features, labels, weights in batches:
+        if SEGMENTS[0] in features:
+            assert features["inputs"].shape == labels.shape == (4, 24)
+            found += unpacked(features)
+        else:
+            found += pairs_of((features["inputs"], labels))
+            assert max(map(len, found[-1])) > 24
+        np.testing.assert_array_equal(weights, labels != 0)
+    assert sorted(found) == sorted(pairs)
