@@ -15,7 +15,7 @@ WINDOW = 8192  # examples that are packed together
 
 
 class Places(NamedTuple):
-    """Where n examples of a batch stand, int64 [n] each.
+    """Places of n examples in a batch, int64 [n] each.
 
     Attributes:
         rows: their rows.

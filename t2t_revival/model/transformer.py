@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from t2t_revival.data.packing import SEGMENTS
 from t2t_revival.hparams import HParams
 from t2t_revival.model.attention import same_segment
 from t2t_revival.model.dropout import Dropout
@@ -30,9 +29,9 @@ class Segments(NamedTuple):
     @classmethod
     def of(cls, inputs: dict[str, Any]) -> Segments | None:
         """Returns those of a batch; `None` of one that is not packed."""
-        if SEGMENTS[0] not in inputs:
+        if "inputs_segmentation" not in inputs:
             return None
-        return cls(*(inputs[name] for name in SEGMENTS))
+        return cls(inputs["inputs_segmentation"], inputs["targets_segmentation"])
 
 
 class AttentionWeights(NamedTuple):
