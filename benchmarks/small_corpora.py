@@ -1,4 +1,4 @@
-"""What settings are worth on a small corpus in the same minutes: trains each with each seed.
+"""Worth of settings on a small corpus in the same minutes: trains each with each seed, and scores it.
 
     python benchmarks/small_corpora.py --settings=FILE --data_source=FOLDER --work=FOLDER --minutes=30
 
