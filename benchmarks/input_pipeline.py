@@ -28,7 +28,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import result_file
 
 from t2t_revival import T2TError, Text2TextProblem, registry
-from t2t_revival.data.batching import TrainingBatches
+from t2t_revival.data.batching import BatchSettings, TrainingBatches
 from t2t_revival.data.examples import SIDES
 from t2t_revival.problems.problem import TRAIN
 from t2t_revival.training.engines.tensorflow_engine import batch_dataset
@@ -96,7 +96,13 @@ def main(argv: list[str] | None = None) -> None:
             parser.error(str(error))
         found = [measure_generation(problem, args.data_source, Path(folder), args.rounds)]
         data = problem.open(Path(folder))
-        make = partial(TrainingBatches, data.split(TRAIN), hparams, seed=1, splits=data.vocabularies.splits())
+        make = partial(
+            TrainingBatches,
+            data.split(TRAIN),
+            hparams,
+            BatchSettings(seed=1),
+            splits=data.vocabularies.splits(),
+        )
         found.append({"name": "reading", **measure_reading(make, True, args.seconds)})
         if args.processes:
             with ProcessPoolExecutor(args.processes, get_context("spawn")) as pool:

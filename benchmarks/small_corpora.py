@@ -5,7 +5,8 @@
 The settings are JSON, flags of `t2t-trainer` under the names of settings:
 {"rotary": ["--hparams_set=small", "--hparams=pos=rotary", "--vocab_size=4000"]}. Every training is a
 `t2t-trainer` that ends by itself, and is timed as a whole. Its newest checkpoint is decoded with each of
-`--alphas`; `--lines` names more files to decode, XX
+`--alphas`, from dev; `--lines` names more files, as SOURCE:REFERENCE. A line of JSON for each training is
+added to results.jsonl in the work folder; those that are there are not made again.
 """
 
 from __future__ import annotations

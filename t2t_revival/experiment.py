@@ -98,7 +98,12 @@ class Experiment:
                 on_event(NoteEvent(note))
             evaluate = self._dev_scores(run, hparams, vocabularies) if engine.chief else None
             trainer = Trainer(data, hparams, config, engine, evaluate, on_event, on_start)
-            if config.train_minutes and not folder.has_run:
+            if config.train_minutes and folder.has_run:
+                kept = (
+                    f"train_minutes: the training keeps its {hparams.train_steps:,} updates and its schedule"
+                )
+                on_event(NoteEvent(kept))
+            elif config.train_minutes:
                 on_event(NoteEvent("measuring the speed of the first updates"))
                 trainer = trainer.lasting(config.train_minutes)
                 hparams = trainer.hparams

@@ -203,8 +203,8 @@ def _print_end(flags: TrainerFlags, folder: ModelFolder, result: Result) -> None
             print("the learning rate has fallen to 0: the newest checkpoint, which is used, needs no average")
         if falling:
             print("the loss on dev is still falling: train longer before averaging checkpoints")
-        has_best = annealed or stopped_early or flags.warm_start_from
-        following = "t2t-decoder" if has_best or falling else "t2t-avg-all"
+        needs_no_average = annealed or stopped_early or flags.warm_start_from
+        following = "t2t-decoder" if needs_no_average or falling else "t2t-avg-all"
         print(f"next: {CommandLine(following, **flags.named)}")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import math
 import shutil
 import statistics
@@ -36,7 +37,6 @@ from t2t_revival.utils.texts import readable_size
 PACE_SECONDS = 2.0, 20.0  # least and most of the time in which a training's speed is measured
 PACE_UPDATES = 5  # that are timed together
 EVALUATION_SHARE = 0.07  # of a training's time, for evaluations and checkpoints
-WARMUP_SHARE = 0.2  # of its updates, the longest warm-up of a training whose time is given
 
 
 @dataclass(frozen=True)
@@ -167,21 +167,16 @@ class Trainer:
         """Returns a training of about so many minutes, evaluations included.
 
         The updates that fit are counted by the speed of the first ones, of a model that is thrown away. So
-        they are what `train_steps` says, and the length of a schedule that falls to 0, whose warm-up takes
-        `WARMUP_SHARE` of it at most.
+        they are what `train_steps` says, and the length of a schedule that falls to 0.
         """
         began = time.monotonic()
-        pace = self._seconds_per_update(min(max(PACE_SECONDS[0], minutes), PACE_SECONDS[1]))
-        seconds = (1 - EVALUATION_SHARE) * 60 * minutes - (time.monotonic() - began)
+        start, pace = self._seconds_of_updates(min(max(PACE_SECONDS[0], minutes), PACE_SECONDS[1]))
+        seconds = (1 - EVALUATION_SHARE) * 60 * minutes - (time.monotonic() - began) - start
         steps = self.engine.all_reduce_max(max(2, int(seconds / pace)))
-        changes = {"train_steps": steps}
-        if "single_cycle" in self.hparams.learning_rate_schedule:
-            longest = max(1, int(WARMUP_SHARE * steps))
-            changes["learning_rate_warmup_steps"] = min(self.hparams.learning_rate_warmup_steps, longest)
-        return replace(self, hparams=self.hparams.replace(**changes))
+        return replace(self, hparams=self.hparams.of_length(steps))
 
-    def _seconds_per_update(self, measured: float) -> float:
-        """Returns the median time of an update, after those that trace the step, in so many seconds."""
+    def _seconds_of_updates(self, measured: float) -> tuple[float, float]:
+        """Returns the time of the first updates, which trace the step, and the median one of others."""
         engine, ends = self.engine, [time.monotonic()]
         self._new_model()
         try:
@@ -193,7 +188,9 @@ class Trainer:
             raise engine.translate(error) from None
         finally:
             engine.stop()
-        return statistics.median(end - begin for begin, end in pairwise(ends[2:])) / PACE_UPDATES
+            gc.collect()  # the model, which refers to itself
+        later = statistics.median(end - begin for begin, end in pairwise(ends[2:]))
+        return ends[1] - ends[0], later / PACE_UPDATES
 
     def _new_model(self) -> TrainingTransformer:
         """Builds a model with the weights that the seed draws."""

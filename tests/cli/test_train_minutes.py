@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from t2t_revival.checkpoints import directory as checkpoints
+from t2t_revival.hparams.hparams import OF_LENGTH, HParams
 from t2t_revival.model_folder import ModelFolder
 from tests.cli.conftest import failure
 from tests.cli.trainer_command import SMALL, train
@@ -46,13 +47,31 @@ def test_it_is_a_training_of_so_many_updates(
     assert all((one[name] == other[name]).all() for name in one)
 
 
-def test_it_keeps_its_length_when_it_resumes(data: Path, tmp_path: Path) -> None:
-    flags = "--train_steps=6", "--local_eval_frequency=3"
-    assert train(data, tmp_path, *flags, hparams=f"{HPARAMS}3") == 0
+def test_it_keeps_its_length_when_it_resumes(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The same command, whose own warm-up is longer than the whole training."""
+    assert train(data, tmp_path, "--train_steps=6", "--local_eval_frequency=3", hparams=f"{HPARAMS}3") == 0
     checkpoints.list_checkpoints(tmp_path)[-1].path.unlink()
-    assert train(data, tmp_path, "--train_minutes=5", hparams=f"{HPARAMS}5") == 0
+    assert train(data, tmp_path, "--train_minutes=5", hparams=f"{HPARAMS}2000") == 0
     chosen = ModelFolder(tmp_path).hparams
     assert (chosen.train_steps, chosen.learning_rate_warmup_steps) == (6, 3)
+    assert "the training keeps its 6 updates" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("schedule", "expected"),
+    [
+        ("constant*linear_warmup*single_cycle_cos_decay", (100, 20, 80)),
+        ("constant*linear_warmup*linear_decay", (100, 20, 80)),
+        ("constant*linear_warmup*rsqrt_decay*rsqrt_hidden_size", (100, 4000, 5000)),
+    ],
+)
+def test_a_schedule_that_falls_to_0_is_as_long_as_the_training(
+    schedule: str, expected: tuple[int, int, int]
+) -> None:
+    hparams = HParams(learning_rate_schedule=schedule).of_length(100)
+    assert tuple(getattr(hparams, name) for name in OF_LENGTH) == expected
 
 
 def test_it_has_one_length(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -20,7 +20,7 @@ from t2t_revival.decoding.files.shards import MAX_SHARDS, Shard
 from t2t_revival.decoding.options import MEANS, PROBABILITIES, DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams.hparams import FILE_NAME as HPARAMS_FILE
-from t2t_revival.hparams.hparams import HParams
+from t2t_revival.hparams.hparams import OF_LENGTH, HParams
 from t2t_revival.metrics.metric import metric_of
 from t2t_revival.model_folder import RUN_FILE, ModelFolder, Run
 from t2t_revival.problems.problem import Problem
@@ -58,7 +58,6 @@ RUN_CONFIG_FLAGS = {name: name for name in SAME_NAMES} | {  # T2T's names of the
     "eval_early_stopping_metric_delta": "min_delta",
 }
 BOUNDS = {"random_seed": (0, 2**32 - 1), "max_nonfinite_steps": (1, None)}
-OF_LENGTH = ("train_steps", "learning_rate_warmup_steps")  # which --train_minutes sets, of a new training
 AUTO_BATCH_SIZE = "batch_size=auto"
 NAMES = (*RUN_CONFIG_FLAGS, "hparams", "train_steps", "eval_bleu_sentences")
 
@@ -341,8 +340,10 @@ class TrainingFlags(RunFlags):
             )
         if folder.has_run:
             own = folder.hparams
-            length = {name: getattr(own, name) for name in OF_LENGTH} if timed else {}
-            return self._overridden(own).replace(**length)
+            if not timed:
+                return self._overridden(own)
+            first, length = ({name: getattr(one, name) for name in OF_LENGTH} for one in (named, own))
+            return self._overridden(own.replace(**first)).replace(**length)
         return self._overridden(named.with_model_of(like) if like else named)
 
     def changed(self, hparams: HParams) -> HParams:
