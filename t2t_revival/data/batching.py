@@ -15,7 +15,7 @@ import numpy as np
 
 from t2t_revival.data import examples
 from t2t_revival.data.examples import SIDES, Mixing
-from t2t_revival.data.packing import SEGMENTS, WINDOW, Places, pack, places_of
+from t2t_revival.data.packing import SEGMENTS, Places, packed_batches, places_of
 from t2t_revival.data.records import SplitData
 from t2t_revival.data.subword_dropout import pair_keys, sample
 from t2t_revival.data.vocabulary.text_encoder import Splits
@@ -96,6 +96,11 @@ def resume_from(state: IteratorState, key: str) -> tuple[IteratorState, str | No
         return resumed, None
     after = f" after its first {state.chunk * int(now.values['chunk']):,}" if state.chunk else ""
     return replace(resumed, batch=0), f"{note}{after} are repeated"
+
+
+def is_packed(state: IteratorState) -> bool:
+    """Returns whether the batches before this state were packed."""
+    return _settings(state.cut).values["packed"] == "1"
 
 
 def _settings(key: str) -> MadeOf:
@@ -186,6 +191,7 @@ class TrainingBatches:
         self._rows = [
             settings.replicas * size for size in bucket_batch_sizes(self._bounds, hparams.batch_size)
         ]
+        self._packed_shape = packed_shape(hparams, settings.replicas)
         named = (corpus for corpus in data.corpora if corpus.name)
         mixture = ",".join(f"{corpus.name}:{corpus.weight:.15g}" for corpus in named)
         self._batching_key = (
@@ -316,18 +322,10 @@ class TrainingBatches:
 
     def _pack_batches(self, pairs: examples.Pairs, generator: np.random.Generator) -> Iterator[_Members]:
         """Packs a chunk's examples into rows, a window of them at a time, and the rows into batches."""
-        source, target = pairs.inputs.lengths, pairs.targets.lengths
-        length, size = self._bounds[-1], self._rows[-1]
-        kept = generator.permutation(np.flatnonzero(np.maximum(source, target) <= length))
-        rest: list[np.ndarray] = []
-        for start in range(0, len(kept), WINDOW):
-            window = kept[start : start + WINDOW]
-            rows = rest + [window[row] for row in pack(source[window], target[window], length)]
-            rows = [rows[i] for i in generator.permutation(len(rows))]
-            end = len(rows) // size * size if start + WINDOW < len(kept) else len(rows)
-            rest = rows[end:]
-            for batch in (rows[first : first + size] for first in range(0, end, size)):
-                yield _Members(np.concatenate(batch), -1, places_of(batch, source, target))
+        lengths = pairs.inputs.lengths, pairs.targets.lengths
+        kept = generator.permutation(np.flatnonzero(np.maximum(*lengths) <= self._hparams.max_length))
+        for batch in packed_batches(kept, *lengths, *self._packed_shape, generator.permutation):
+            yield _Members(np.concatenate(batch), -1, places_of(batch, *lengths))
 
     def _assemble(
         self,
@@ -339,12 +337,12 @@ class TrainingBatches:
         places: Places | None,
     ) -> _Batch:
         rows, width = -(-len(members) // self.settings.replicas) * self.settings.replicas, 0
-        if self.settings.pad_to_bucket or places:
+        if self.settings.pad_to_bucket:
             rows, width = self._rows[bucket], self._bounds[bucket]
         begins = None
         if places:
             begins = places.rows, places.targets, places.sources
-            arrays = packed_sides(pairs, members, places, (rows, width))
+            arrays = packed_sides(pairs, members, places, self._packed_shape)
         else:
             arrays = {
                 name: side.padded(members, rows, width) for name, side in zip(SIDES, pairs, strict=True)
@@ -360,10 +358,16 @@ class TrainingBatches:
             return _Batch(arrays, counts, EQUAL_WEIGHTS)
         if places:
             own = weights[members]
-            flat = np.zeros((rows, width), np.float32)
+            flat = np.zeros(self._packed_shape, np.float32)
             flat[arrays[SEGMENTS[1]] > 0] = np.repeat(own, pairs.targets.lengths[members])
             return _Batch(arrays, counts, flat)
         return _Batch(arrays, counts, np.pad(weights[members], (0, rows - len(members)))[:, None])
+
+
+def packed_shape(hparams: HParams, replicas: int) -> tuple[int, int]:
+    """Returns rows and positions of packed batches: `max_length`, or more where `batch_size` has room."""
+    rows = hparams.batch_size // hparams.max_length
+    return replicas * rows, hparams.batch_size // rows
 
 
 def packed_sides(
@@ -424,14 +428,11 @@ def evaluation_batches(
     order = np.lexsort((source, target, longest))[::-1]
     made: list[Element] = []
     if packed:
-        length = hparams.max_length
-        size = replicas * bucket_batch_sizes([length], hparams.batch_size)[0]
-        short = order[longest[order] <= length]
-        rows = [short[row] for row in pack(source[short], target[short], length)]
-        for batch in (rows[first : first + size] for first in range(0, len(rows), size)):
+        shape, is_short = packed_shape(hparams, replicas), longest[order] <= hparams.max_length
+        for batch in packed_batches(order[is_short], source, target, *shape):
             places = places_of(batch, source, target)
-            made.append(packed_sides(pairs, np.concatenate(batch), places, (size, length)))
-        order = order[longest[order] > length]
+            made.append(packed_sides(pairs, np.concatenate(batch), places, shape))
+        order = order[~is_short]
     begin = 0
     while begin < len(order):
         width = int(longest[order[begin]])

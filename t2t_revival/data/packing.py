@@ -6,6 +6,7 @@ are 0 at padding.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -58,6 +59,37 @@ def pack(source: np.ndarray, target: np.ndarray, length: int) -> list[np.ndarray
         while first_open < len(rows) and free[:, first_open].min() < shortest:
             first_open += 1
     return [np.array(row) for row in rows]
+
+
+def packed_batches(
+    members: np.ndarray,
+    source: np.ndarray,
+    target: np.ndarray,
+    size: int,
+    length: int,
+    permutation: Callable[[int], Iterable[int]] = range,
+) -> Iterator[list[np.ndarray]]:
+    """Packs examples into batches, a window of them at a time; the last batch may have fewer rows.
+
+    Args:
+        members: the examples, in their order.
+        source: lengths of all sources.
+        target: lengths of all targets.
+        size: rows of a batch.
+        length: positions of a row on each side.
+        permutation: returns the order of so many rows.
+
+    Yields:
+        The examples of each row.
+    """
+    rest: list[np.ndarray] = []
+    for start in range(0, len(members), WINDOW):
+        window = members[start : start + WINDOW]
+        rows = rest + [window[row] for row in pack(source[window], target[window], length)]
+        rows = [rows[number] for number in permutation(len(rows))]
+        end = len(rows) // size * size if start + WINDOW < len(members) else len(rows)
+        rest = rows[end:]
+        yield from (rows[first : first + size] for first in range(0, end, size))
 
 
 def places_of(rows: list[np.ndarray], source: np.ndarray, target: np.ndarray) -> Places:

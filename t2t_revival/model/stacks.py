@@ -74,9 +74,9 @@ class DecoderLayer(ConfiguredLayer):
         x: Any,
         encoded: Any,
         encoded_mask: Any = None,
-        mask: Any = None,
         training: bool = False,
         return_attention_scores: bool = False,
+        mask: Any = None,
     ) -> Any:
         """[batch, target, hidden] -> the same shape.
 
@@ -175,9 +175,9 @@ class Decoder(Stack):
         x: Any,
         encoded: Any,
         encoded_mask: Any = None,
-        mask: Any = None,
         training: bool = False,
         return_attention_scores: bool = False,
+        mask: Any = None,
     ) -> Any:
         """[batch, target, hidden] -> the same shape; arguments as those of `DecoderLayer.call`.
 

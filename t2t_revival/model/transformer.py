@@ -187,8 +187,9 @@ class Transformer(IncrementalDecoding, keras.Model):
     def attention_weights(self, inputs: dict[str, Any]) -> AttentionWeights:
         """Returns the weights of all attentions of `call`, which has the same `inputs`."""
         source = inputs["inputs"]
-        encoded, encoder = self.encode(source, return_attention_scores=True)
-        _, *decoder = self.decode(inputs["targets"], source, encoded, return_attention_scores=True)
+        options: dict[str, Any] = {"return_attention_scores": True, "segments": Segments.of(inputs)}
+        encoded, encoder = self.encode(source, **options)
+        _, *decoder = self.decode(inputs["targets"], source, encoded, **options)
         return AttentionWeights(*(ops.cast(weights, "float32") for weights in (encoder, *decoder)))
 
     def get_config(self) -> dict[str, Any]:

@@ -38,7 +38,10 @@ def test_losses_are_those_without_xla(
         length_bucket_step=1.5,
         **changes,
     )
-    configs = {xla: {"strategy": "default", "xla": xla, "precision": precision} for xla in (False, True)}
+    configs = {
+        xla: {"strategy": "default", "xla": xla, "precision": precision, "packed": False}
+        for xla in (False, True)
+    }
     jobs = [Job(tmp_path / f"xla-{xla}", shards, hparams, config) for xla, config in configs.items()]
     outcomes = finished(start(tmp_path / "process", 1, jobs))
     losses = {xla: outcome["losses"] for xla, outcome in zip(configs, outcomes, strict=True)}
@@ -55,7 +58,7 @@ def test_each_bucket_is_compiled_once(tmp_path: Path) -> None:
     hparams = HPARAMS.replace(
         batch_size=60, max_length=9, min_length_bucket=4, length_bucket_step=1.5, train_steps=65
     )
-    config = {"strategy": "default", "xla": True, "precision": "mixed_bfloat16"}
+    config = {"strategy": "default", "xla": True, "precision": "mixed_bfloat16", "packed": False}
     job = Job(tmp_path / "out", shards, hparams, config)
     dump = f"--xla_dump_to={tmp_path / 'dump'} --xla_dump_hlo_pass_re=none --xla_backend_optimization_level=0"
     (outcome,) = finished(start(tmp_path / "process", 1, [job], XLA_FLAGS=dump))

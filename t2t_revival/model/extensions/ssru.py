@@ -21,6 +21,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from t2t_revival.model.embedding import positions_in
 from t2t_revival.model.incremental import Step, empty_cache, next_bias, step
 from t2t_revival.model.layer import ConfiguredLayer, LayerConfig, SideBySide
 from t2t_revival.model.products import matmul
@@ -52,14 +53,14 @@ class SSRU(ConfiguredLayer):
     ) -> Any:
         """[batch, length, hidden] -> the same shape; nothing is dropped in `training`.
 
-        With a `mask` of each position, bool [batch, length, length], the state is 0 before a position that
-        does not see the one before it; a mask of padding changes nothing. With `return_attention_scores`,
+        With a `mask` of segments, bool [batch, length, length], the state is 0 before the first position of
+        each; a mask of padding changes nothing. With `return_attention_scores`,
         also `None`: there are no attention weights.
         """
         gates = self.gate(ops.reshape(x, (-1, self.hidden_size)))
         by_position = [ops.transpose(ops.reshape(gate, ops.shape(x)), (1, 0, 2)) for gate in gates]
         is_packed = mask is not None and len(mask.shape) == 3
-        kept = ops.transpose(ops.diagonal(mask, -1, axis1=1, axis2=2)) if is_packed else None
+        kept = ops.transpose(positions_in(mask)[:, 1:] > 0) if is_packed else None
         states = recurrence(*(ops.cast(gate, "float32") for gate in by_position), kept)
         output = ops.relu(ops.cast(ops.transpose(states, (1, 0, 2)), self.compute_dtype))
         return (output, None) if return_attention_scores else output

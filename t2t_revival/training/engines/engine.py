@@ -161,7 +161,17 @@ def accumulation(hparams: HParams, replicas: int) -> int:
 
 
 def packs(config: RunConfig, hparams: HParams, compiles_shapes: bool) -> bool:
-    """Returns whether batches are packed: as asked for, or else where each shape is compiled."""
-    if config.packed is not None:
-        return config.packed
-    return compiles_shapes and not config.num_buckets and not hparams.not_held_by(PACKED)
+    """Returns whether batches are packed: as asked for, or else where each shape is compiled.
+
+    Raises:
+        T2TError: it is asked for, but the model does not support it, or buckets are asked for, too.
+    """
+    lacking = hparams.not_held_by(PACKED)
+    if config.packed and config.num_buckets:
+        raise T2TError("packed batches have no buckets: give --packed or --num_buckets")
+    if config.packed and lacking:
+        name, value = lacking.popitem()
+        raise T2TError(
+            f"a packed batch does not support {name}={value}, which this model has: leave out --packed"
+        )
+    return compiles_shapes and not (config.num_buckets or lacking) if config.packed is None else config.packed

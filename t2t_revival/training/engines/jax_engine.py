@@ -22,6 +22,7 @@ import numpy as np
 from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from t2t_revival.data.batching import packed_shape
 from t2t_revival.data.examples import SIDES
 from t2t_revival.data.packing import SEGMENTS
 from t2t_revival.errors import T2TError
@@ -211,8 +212,7 @@ class JaxEngine(Engine):
 
     def step_memory(self, hparams: HParams) -> int:
         """Estimates the memory of each device in bytes, by XLA, in a step of the longest sentences."""
-        rows = max(1, hparams.batch_size // hparams.max_length) * self.replicas
-        estimate = self.compile_step(rows, hparams.max_length).memory_analysis()
+        estimate = self.compile_step(*packed_shape(hparams, self.replicas)).memory_analysis()
         assert estimate, "CPUs and GPUs have one"
         held = estimate.argument_size_in_bytes + estimate.output_size_in_bytes - estimate.alias_size_in_bytes
         return held + estimate.temp_size_in_bytes
