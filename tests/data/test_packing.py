@@ -1,15 +1,19 @@
 """Packed batches: each pair once, at a place of its own on both sides, in rows that are full."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from t2t_revival import HParams
+from t2t_revival.data import packing
 from t2t_revival.data.batching import evaluation_batches
+from t2t_revival.data.examples import SIDES
 from t2t_revival.data.packing import SEGMENTS, pack, places_of
 from tests.support.copy_shards import split_of
-from tests.support.data_kinds import open_batches, pairs_of
+from tests.support.data_kinds import KINDS, open_batches, open_problem, pairs_of, training_batches
 from tests.support.shard_files import write_shards
 
 HPARAMS = HParams(batch_size=96, max_length=24)
@@ -100,3 +104,38 @@ def test_an_evaluation_has_one_shape_for_what_fits_a_training(corpus):
             assert max(map(len, found[-1])) > 24
         np.testing.assert_array_equal(weights, labels != 0)
     assert sorted(found) == sorted(pairs)
+
+
+def in_pieces(element):
+    """Returns the ids of each pair of a batch, the weight of its tokens and its alignments."""
+    numbers = [
+        element.get(segments, (element[side] > 0).astype(int))
+        for segments, side in zip(SEGMENTS, SIDES, strict=True)
+    ]
+    weights = np.broadcast_to(element["weights"], element["targets"].shape) * (element["targets"] > 0).sum()
+    for row, of_source, of_target in zip(range(len(weights)), *numbers, strict=True):
+        for number in range(1, of_source.max() + 1):
+            source, target = of_source == number, of_target == number
+            (weight,) = {round(float(value), 4) for value in weights[row, target]}
+            shares = element["alignments"][row][np.ix_(target, source)] if "alignments" in element else None
+            ids = element["inputs"][row, source].tolist(), element["targets"][row, target].tolist()
+            yield ids, weight, None if shares is None else shares.tolist()
+
+
+@pytest.mark.parametrize("kind", ["weighted", "aligned", "aligned_rev", "mixture", "separate", "trees"])
+def test_pairs_keep_their_weights_and_alignments(sources, tmp_path, monkeypatch, kind):
+    """Windows of 50 pairs, whose last rows go on in the next one."""
+    monkeypatch.setattr(packing, "WINDOW", 50)
+    kind, reverse, _ = kind.partition("_rev")
+    problem = open_problem(KINDS[kind], sources)
+    problem.generate_data(tmp_path)
+    hparams = HPARAMS.replace(batch_size=160, max_length=40, guided_alignment_weight=float(kind == "aligned"))
+    found = []
+    for packed in (False, True):
+        batches = training_batches(
+            problem.reversed() if reverse else problem, tmp_path, hparams, packed=packed
+        )
+        of_epoch = itertools.takewhile(lambda made: not made[0].epoch, read(batches, 1000))
+        found.append([piece for _, element in of_epoch for piece in in_pieces(element)])
+    assert len(found[0]) > 50
+    assert sorted(map(repr, found[0])) == sorted(map(repr, found[1]))
