@@ -1,7 +1,8 @@
 """Batches of ids from shards of examples (section 5.1; T2T's `data_reader.batching_scheme`).
 
-Examples of similar length are batched together, as many as `batch_size` tokens hold. The order is a pure
-function of the seed and the epoch, so that a stopped training resumes at the exact batch.
+Examples of similar length are batched together, as many as `batch_size` tokens hold; or they are packed into
+rows of one length, see `packing`. The order is a pure function of the seed and the epoch, so that a stopped
+training resumes at the exact batch.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ HISTORY = 4096  # produced batches whose state is kept
 EQUAL_WEIGHTS = np.ones((1, 1), np.float32)
 ORDER_SETTINGS = ("seed", "shards", "chunk", "mixture")  # which determine the order of an epoch's examples
 MIN_WIDTH = 16  # tokens; narrower batches would save little time
-# {"inputs": int32 [n, source], "targets": int32 [n, target]}, labels and weights, float32, [n, target]
-EvaluationBatch: TypeAlias = tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]
+# an `Element` without weights; labels, int32, and weights, float32, [n, target]
+EvaluationBatch: TypeAlias = tuple[Element, np.ndarray, np.ndarray]
 
 
 def bucket_boundaries(

@@ -186,8 +186,8 @@ class RunConfig:
             XLA compiles once. By default where it compiles each shape: under JAX and with xla.
         precision: type in which the model computes; weights are always float32. "mixed_float16", for GPUs
             without bfloat16, scales the loss.
-        xla: compile the step by XLA, once for each bucket of lengths; for GPUs. For TensorFlow: JAX
-            always does.
+        xla: compile the step by XLA, once for each shape of batches; for GPUs. For TensorFlow: JAX always
+            does.
         num_parallel_batches: parts of a batch that are computed side by side, where one device trains; pays
             off on a CPU whose operations have a thread each (`intra_op_parallelism_threads`).
         seed: seed of the weights, of dropout and of the order of the data.

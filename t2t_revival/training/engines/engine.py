@@ -48,7 +48,7 @@ class Engine(abc.ABC):
         replicas: parts of a batch, one for each device of all processes.
         chief: whether this process reports, evaluates and saves; the others only compute.
         several: whether there are other processes.
-        pads_to_bucket: whether batches must have one shape for each bucket of lengths.
+        pads_to_bucket: whether batches that are not packed must have one shape for each bucket of lengths.
     """
 
     replicas = 1

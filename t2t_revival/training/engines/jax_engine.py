@@ -159,7 +159,7 @@ class JaxEngine(Engine):
     """A compiled step on all devices.
 
     Args:
-        config: reads `strategy`, `shard_optimizer` and `output_dir`.
+        config: reads `strategy`, `shard_optimizer`, `packed`, `num_buckets` and `output_dir`.
 
     Raises:
         T2TError: the other processes of a "multi_worker" training cannot be reached.
