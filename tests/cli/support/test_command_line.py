@@ -41,7 +41,7 @@ def test_a_command_of_t2ts_documents_is_answered_at_once(capsys):
 def test_other_faults_are_in_the_same_answer(capsys):
     text = "pie --problem=a --train_stops 4 --flag=x --problem=b -- foo --xla"
     beginnings = [
-        "unknown flag 'train_stops'; did you mean train_steps or max_nonfinite_steps?",
+        "unknown flag 'train_stops'; did you mean train_steps or train_minutes or max_nonfinite_steps?",
         "unknown flag 'flag'",
         "unexpected argument 'pie'",
         "unexpected argument 'foo'",
