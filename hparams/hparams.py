@@ -305,14 +305,13 @@ class HParams:
     def not_held_by(self, holder: str) -> dict[str, Any]:
         """Returns the settings of the model that a holder of `variants` lacks.
 
-        A hyperparameter that `VARIANTS` lacks must have its default, which is that of models that were
-        trained before there was such a hyperparameter.
+        One without rows must have its default, that of models that were trained before there was such a one.
         """
         lacking = {}
-        for name in (name for name, about in ABOUT.items() if about.model):
-            value = getattr(self, name)
+        for field in (field for field in dataclasses.fields(self) if field.metadata["about"].model):
+            name, value = field.name, getattr(self, field.name)
             row = variant_of(name, value)
-            if not (holder in row.held_by if row else name not in VARIANTS and value == DEFAULTS[name]):
+            if not (holder in row.held_by if row else name not in VARIANTS and value == field.default):
                 lacking[name] = value
         return lacking
 
@@ -393,7 +392,6 @@ class HParams:
 
 
 ABOUT: dict[str, About] = {field.name: field.metadata["about"] for field in dataclasses.fields(HParams)}
-DEFAULTS: dict[str, Any] = {field.name: field.default for field in dataclasses.fields(HParams)}
 
 
 def meanings() -> dict[str, dict[str, str]]:

@@ -137,5 +137,5 @@ def test_pairs_keep_their_weights_and_alignments(sources, tmp_path, monkeypatch,
         )
         of_epoch = itertools.takewhile(lambda made: not made[0].epoch, read(batches, 1000))
         found.append([piece for _, element in of_epoch for piece in in_pieces(element)])
-    assert len(found[0]) > 50
+    assert len(found[0]) > 40
     assert sorted(map(repr, found[0])) == sorted(map(repr, found[1]))
