@@ -142,7 +142,7 @@ class TrainingTransformer(Transformer):
             return self.hidden(inputs, training=True)
         source, segments = inputs["inputs"], Segments.of(inputs)
         encoded = self.encode(source, training=True, segments=segments)
-        scores = {"training": True, "return_attention_scores": True, "segments": segments}
+        scores: dict[str, Any] = {"training": True, "return_attention_scores": True, "segments": segments}
         hidden, _, weights = self.decode(inputs["targets"], source, encoded, **scores)
         layer, head = self.hparams.guided_head
         return hidden, weights[:, layer, head]

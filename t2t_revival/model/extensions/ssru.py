@@ -61,7 +61,8 @@ class SSRU(ConfiguredLayer):
         by_position = [ops.transpose(ops.reshape(gate, ops.shape(x)), (1, 0, 2)) for gate in gates]
         is_packed = mask is not None and len(mask.shape) == 3
         kept = ops.transpose(positions_in(mask)[:, 1:] > 0) if is_packed else None
-        states = recurrence(*(ops.cast(gate, "float32") for gate in by_position), kept)
+        forget, new = (ops.cast(gate, "float32") for gate in by_position)
+        states = recurrence(forget, new, kept)
         output = ops.relu(ops.cast(ops.transpose(states, (1, 0, 2)), self.compute_dtype))
         return (output, None) if return_attention_scores else output
 
