@@ -6,11 +6,13 @@
   lines, both in turns on one core;
 - reading: target tokens/s of the batches within a given time, on all cores; with `--processes`, of so many
   processes side by side, without TensorFlow, as each process of a training under JAX reads them;
-- padding: the padding's share of the positions of these batches, on both sides.
+- padding: the padding's share of the positions of these batches, on both sides, and the tokens' on each; with
+  `--one_shape_per_bucket`, `--num_buckets` or `--packed`, of batches as XLA compiles them.
 """
 
 from __future__ import annotations
 
+import math
 import os
 import tempfile
 import time
@@ -29,6 +31,7 @@ import result_file
 
 from t2t_revival import T2TError, Text2TextProblem, registry
 from t2t_revival.data.batching import BatchSettings, TrainingBatches
+from t2t_revival.data.examples import SIDES
 from t2t_revival.problems.problem import TRAIN
 from t2t_revival.training.engines.tensorflow_engine import batch_dataset
 
@@ -60,16 +63,24 @@ def measure_generation(problem: Text2TextProblem, text: str, data_dir: Path, rou
 def measure_reading(make: Callable[[], TrainingBatches], prefetch: bool, seconds: float) -> dict[str, float]:
     """Reads batches, prefetched by TensorFlow as in `fit` or without it; positions are of both sides."""
     batches = make()
-    sides = (element[:2] for element in batches.elements())
+    elements = batches.elements()
     if prefetch:
-        sides = (features.values() for features, *_ in batch_dataset(batches))
+        elements = (features for features, *_ in batch_dataset(batches))
+    sides = ([element[name] for name in SIDES] for element in elements)
     next(sides)  # fills the buffers
-    count, positions, first, began = 1, 0, batches.tokens(1), time.perf_counter()
+    count, positions, first, began = 1, [0, 0], batches.tokens(1), time.perf_counter()
     while (passed := time.perf_counter() - began) < seconds:
-        positions += sum(int(side.shape[0] * side.shape[1]) for side in next(sides))
+        positions = [
+            sum(pair) for pair in zip(positions, (math.prod(side.shape) for side in next(sides)), strict=True)
+        ]
         count += 1
     target, source, _ = (now - before for now, before in zip(batches.tokens(count), first, strict=True))
-    return {"target_tokens_per_s": target / passed, "padding_share": 1 - (target + source) / positions}
+    return {
+        "target_tokens_per_s": target / passed,
+        "padding_share": 1 - (target + source) / sum(positions),
+        "source_share": source / positions[0],
+        "target_share": target / positions[1],
+    }
 
 
 def main(argv: list[str] | None = None) -> None:
@@ -83,6 +94,9 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--processes", type=int, default=0)
+    parser.add_argument("--one_shape_per_bucket", action="store_true")
+    parser.add_argument("--num_buckets", type=int, default=0)
+    parser.add_argument("--packed", action="store_true")
     result_file.add_flag(parser)
     args = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as folder:
@@ -98,7 +112,12 @@ def main(argv: list[str] | None = None) -> None:
             TrainingBatches,
             data.split(TRAIN),
             hparams,
-            BatchSettings(seed=1),
+            BatchSettings(
+                seed=1,
+                pad_to_bucket=args.one_shape_per_bucket or args.num_buckets > 0,
+                num_buckets=args.num_buckets,
+                packed=args.packed,
+            ),
             splits=data.vocabularies.splits(),
         )
         found.append({"name": "reading", **measure_reading(make, True, args.seconds)})

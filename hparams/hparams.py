@@ -22,6 +22,7 @@ from t2t_revival.hparams.variants import (
     NORMS,
     POSITIONS,
     SELF_ATTENTIONS,
+    VARIANTS,
     described,
     variant_of,
 )
@@ -300,6 +301,19 @@ class HParams:
         """Returns the hparams that the model is of by what stands in the place of the paper's parts."""
         rows = [variant_of(name, getattr(self, name)) for name, about in ABOUT.items() if about.model]
         return [setting for row in rows if row for setting in row.settings]
+
+    def not_held_by(self, holder: str) -> dict[str, Any]:
+        """Returns the settings of the model that a holder of `variants` lacks.
+
+        One without rows must have its default, that of models that were trained before there was such a one.
+        """
+        lacking = {}
+        for field in (field for field in dataclasses.fields(self) if field.metadata["about"].model):
+            name, value = field.name, getattr(self, field.name)
+            row = variant_of(name, value)
+            if not (holder in row.held_by if row else name not in VARIANTS and value == field.default):
+                lacking[name] = value
+        return lacking
 
     def with_model_of(self, other: HParams) -> HParams:
         """Returns a copy with those settings of another set that determine its model.

@@ -13,7 +13,8 @@ from typing import Any
 SAVED_MODEL, LITERT, JAX, ENSEMBLE = "SavedModel", "LiteRT", "JAX", "ensemble"  # run the model itself
 CTRANSLATE2, TRANSFORMERS = "CTranslate2", "transformers"  # have models of their own, as
 MARIAN, BERGAMOT = "Marian", "bergamot"
-KERAS = frozenset({SAVED_MODEL, LITERT, JAX, ENSEMBLE})
+PACKED = "packed"  # batches, in which several pairs share a row
+KERAS = frozenset({SAVED_MODEL, LITERT, JAX, ENSEMBLE, PACKED})
 WITH_CTRANSLATE2 = KERAS | {CTRANSLATE2}
 WITH_TRANSFORMERS = WITH_CTRANSLATE2 | {TRANSFORMERS}
 ALL = WITH_TRANSFORMERS | {MARIAN, BERGAMOT}
@@ -75,7 +76,7 @@ SELF_ATTENTIONS = {  # of the decoder
 }
 WINDOWS = {
     0: Variant(ALL),
-    ANY: Variant(KERAS, made_by="extensions.restricted_attention:RestrictedSelfAttention"),
+    ANY: Variant(KERAS - {PACKED}, made_by="extensions.restricted_attention:RestrictedSelfAttention"),
 }
 ALL_HOLD = {ANY: Variant(ALL)}
 VARIANTS: dict[str, Mapping[Any, Variant]] = {  # by hparam

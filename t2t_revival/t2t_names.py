@@ -104,10 +104,10 @@ def explain_problem(name: str) -> str | None:
         return None
     if not row.ours:
         return f"{name} is tensor2tensor's and {_why_gone(name, row)}"
-    flags = " ".join([f"--problem={problem_here(name)}", *row.ours[1:]])
-    packed = find("*_packed", table("Problems")) if suffixes["packed"] else None
-    notes = [row.plain_note, f"not packed: {packed.note}" if packed else ""]
-    return "; ".join(filter(None, [f"{name} is tensor2tensor's; here it is {flags}", *notes]))
+    packed = find(suffixes["packed"], table("Problems")) if suffixes["packed"] else None
+    flags = " ".join([f"--problem={problem_here(name)}", *row.ours[1:], *(packed.ours if packed else ())])
+    notes = [f"{name} is tensor2tensor's; here it is {flags}", row.plain_note]
+    return "; ".join(filter(None, notes))
 
 
 def explain_hparams(name: str) -> str | None:

@@ -36,7 +36,8 @@ class Repeated:
     def elements(self) -> Iterator[Any]:
         """Yields inputs, targets and the weight of each target token."""
         for batch in itertools.cycle(self._batches):
-            yield batch.inputs, batch.targets, np.array([1 / batch.target_tokens], np.float32)
+            weights = np.array([[1 / batch.target_tokens]], np.float32)
+            yield {"inputs": batch.inputs, "targets": batch.targets, "weights": weights}
 
 
 def peak_memory() -> int | None:
@@ -50,7 +51,9 @@ def build(config: Config, batches: list[Batch]) -> Contestant:
     hparams = hparams_of(config)
     precision = "float32" if config.precision == "float32" else "mixed_bfloat16"
     model = compile_model(build_model(hparams, config.vocab_size, precision), hparams)
-    engine = JaxEngine(RunConfig(Path(tempfile.mkdtemp()), strategy="default"))  # for compiled steps
+    engine = JaxEngine(
+        RunConfig(Path(tempfile.mkdtemp()), strategy="default", packed=False)
+    )  # for compiled steps
     engine.prepare(model)
     start_step = engine.start(cast(Any, Repeated(batches)))
 

@@ -1,20 +1,22 @@
 """Batches of ids from shards of examples (section 5.1; T2T's `data_reader.batching_scheme`).
 
-Examples of similar length are batched together, as many as `batch_size` tokens hold. The order is a pure
-function of the seed and the epoch, so that a stopped training resumes at the exact batch.
+Examples of similar length are batched together, as many as `batch_size` tokens hold; or they are packed into
+rows of one length, see `packing`. The order is a pure function of the seed and the epoch, so that a stopped
+training resumes at the exact batch.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import chain, islice, pairwise
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from t2t_revival.data import examples
-from t2t_revival.data.examples import Mixing
+from t2t_revival.data.examples import SIDES, Mixing
+from t2t_revival.data.packing import SEGMENTS, Places, packed_batches, places_of
 from t2t_revival.data.records import SplitData
 from t2t_revival.data.subword_dropout import pair_keys, sample
 from t2t_revival.data.vocabulary.text_encoder import Splits
@@ -22,14 +24,14 @@ from t2t_revival.errors import T2TError
 from t2t_revival.hparams.hparams import HParams
 from t2t_revival.utils.made_of import MadeOf
 
-Element: TypeAlias = tuple[np.ndarray, ...]  # inputs, targets, weights of rows or of all; alignments
+Element: TypeAlias = dict[str, np.ndarray]  # see `TrainingBatches.elements`
 CHUNK = 2**19  # examples held and shuffled together
 HISTORY = 4096  # produced batches whose state is kept
-EQUAL_WEIGHTS = np.ones(1, np.float32)
+EQUAL_WEIGHTS = np.ones((1, 1), np.float32)
 ORDER_SETTINGS = ("seed", "shards", "chunk", "mixture")  # which determine the order of an epoch's examples
 MIN_WIDTH = 16  # tokens; narrower batches would save little time
-# {"inputs": int32 [n, source], "targets": int32 [n, target]}, labels and weights, float32, [n, target]
-EvaluationBatch: TypeAlias = tuple[dict[str, np.ndarray], np.ndarray, np.ndarray]
+# an `Element` without weights; labels, int32, and weights, float32, [n, target]
+EvaluationBatch: TypeAlias = tuple[Element, np.ndarray, np.ndarray]
 
 
 def bucket_boundaries(
@@ -97,8 +99,13 @@ def resume_from(state: IteratorState, key: str) -> tuple[IteratorState, str | No
     return replace(resumed, batch=0), f"{note}{after} are repeated"
 
 
+def is_packed(state: IteratorState) -> bool:
+    """Returns whether the batches before this state were packed."""
+    return _settings(state.cut).values["packed"] == "1"
+
+
 def _settings(key: str) -> MadeOf:
-    return MadeOf({"mixture": ""} | dict(setting.split("=", 1) for setting in key.split()))
+    return MadeOf({"mixture": "", "packed": "0"} | dict(setting.split("=", 1) for setting in key.split()))
 
 
 class ExampleCounts(NamedTuple):
@@ -121,6 +128,8 @@ class BatchSettings:
             shape per bucket (XLA compiles each shape separately).
         chunk: examples shuffled together.
         num_buckets: at most so many buckets of lengths; with 0, T2T's.
+        packed: several pairs share a row of `max_length` positions, and all batches have one shape; see
+            `packing`.
     """
 
     replicas: int = 1
@@ -129,6 +138,7 @@ class BatchSettings:
     pad_to_bucket: bool = False
     chunk: int = CHUNK
     num_buckets: int = 0
+    packed: bool = False
 
 
 class TrainingBatches:
@@ -182,6 +192,7 @@ class TrainingBatches:
         self._rows = [
             settings.replicas * size for size in bucket_batch_sizes(self._bounds, hparams.batch_size)
         ]
+        self._packed_shape = packed_shape(hparams, settings.replicas)
         named = (corpus for corpus in data.corpora if corpus.name)
         mixture = ",".join(f"{corpus.name}:{corpus.weight:.15g}" for corpus in named)
         self._batching_key = (
@@ -192,10 +203,17 @@ class TrainingBatches:
             f"length_bucket_step={hparams.length_bucket_step} num_buckets={settings.num_buckets} "
             f"subword_dropout={hparams.subword_dropout} subword_dropout_side={hparams.subword_dropout_side}"
             + (f" mixture={mixture}" if mixture else "")
+            + (" packed=1" if settings.packed else "")
         )
         self._mixing = Mixing(data.corpora, settings.seed, settings.chunk)
         self._start, self.note = resume_from(start, self._batching_key)
         self._history: dict[int, tuple[IteratorState, ExampleCounts]] = {0: (self._start, ExampleCounts())}
+
+    @property
+    def names(self) -> list[str]:
+        """The arrays of an element."""
+        alignments, segments = ["alignments"] * self.aligned, SEGMENTS if self.settings.packed else ()
+        return [*SIDES, *alignments, *segments, "weights"]
 
     def position(self, batches_consumed: int) -> IteratorState:
         """Returns the state after that many micro-batches, counted from `start`.
@@ -209,13 +227,15 @@ class TrainingBatches:
         return self._history[batches_consumed][1]
 
     def elements(self) -> Iterator[Element]:
-        """Yields endless batches of n examples with s source and t target positions, padded with 0.
+        """Yields endless batches of n rows with s source and t target positions, padded with 0.
 
-        Each is inputs int32 [n, s], targets int32 [n, t], and the weight of the target tokens of each row or
-        of all, float32 [n] or [1]; with `guided_alignment_weight`, also alignments, float32 [n, t, s], see
-        `alignment_shares`. A weight is accumulate / T for the T target tokens of the micro-batches of one
-        update, so that a loss summed over each global batch and averaged over these micro-batches is the mean
-        per target token. Where examples have weights, it is multiplied by these.
+        Each has "inputs" int32 [n, s], "targets" int32 [n, t], and "weights" of the target tokens, float32
+        [n, t], [n, 1] for all of a row or [1, 1] for all; with `guided_alignment_weight`, also "alignments",
+        float32 [n, t, s], see `alignment_shares`; packed ones also the segments of both sides, `SEGMENTS`.
+
+        A weight is accumulate / T for the T target tokens of the micro-batches of one update, so that a loss
+        summed over each global batch and averaged over these micro-batches is the mean per target token.
+        Where examples have weights, it is multiplied by these.
 
         Raises:
             T2TError: a shard is missing or corrupt, or no example is short enough.
@@ -232,7 +252,7 @@ class TrainingBatches:
                     number, total = number + 1, ExampleCounts(*np.add(total, batch.counts).tolist())
                     self._history[number] = (state, total)
                     self._history.pop(number - HISTORY, None)
-                    yield batch.inputs, batch.targets, weight * batch.weights, *batch.alignments
+                    yield {**batch.arrays, "weights": weight * batch.weights}
         except Exception as error:
             self.error = error
             raise
@@ -272,40 +292,41 @@ class TrainingBatches:
         weights = examples.floats(serialised, "weight", 1.0) if self._data.weighted else None
         alignments = examples.int_lists(serialised, "alignment")[0] if self.aligned else None
         records.clear()
-        batches = self._make_batches(
-            pairs, np.random.default_rng([self.settings.seed % 2**64, epoch, chunk + 1])
-        )
-        for batch in range(skip, len(batches)):
-            following = (chunk, batch + 1) if batch + 1 < len(batches) else (chunk + 1, 0)
-            members, bucket = batches[batch]
-            state = IteratorState(epoch, *following, self._batching_key)
-            yield state, self._assemble(pairs, weights, alignments, members, bucket)
+        generator = np.random.default_rng([self.settings.seed % 2**64, epoch, chunk + 1])
+        make_batches = self._pack_batches if self.settings.packed else self._make_batches
+        batches = pairwise(chain(make_batches(pairs, generator), [None]))
+        for number, (batch, next_one) in enumerate(batches):
+            if number >= skip and batch:
+                following = (chunk, number + 1) if next_one else (chunk + 1, 0)
+                state = IteratorState(epoch, *following, self._batching_key)
+                yield state, self._assemble(pairs, weights, alignments, *batch)
 
-    def _make_batches(
-        self, pairs: examples.Pairs, generator: np.random.Generator
-    ) -> list[tuple[np.ndarray, int]]:
-        """Assigns a chunk's examples to batches of similar length.
-
-        Returns:
-            The indices in `pairs` and the bucket of each batch. At most one batch is not full.
-        """
+    def _make_batches(self, pairs: examples.Pairs, generator: np.random.Generator) -> list[_Members]:
+        """Assigns a chunk's examples to batches of similar length, of which one at most is not full."""
         source, target = pairs.inputs.lengths, pairs.targets.lengths
         longest = np.maximum(source, target)
         kept = generator.permutation(np.flatnonzero(longest <= self._bounds[-1]))
         buckets = np.searchsorted(self._bounds, longest[kept])
         # By target length, then by source length, rising and falling in turn so that neighbours are similar.
         order = target * (2 * self._bounds[-1]) + np.where(target % 2, source, self._bounds[-1] - source)
-        batches: list[tuple[np.ndarray, int]] = []
+        batches: list[_Members] = []
         rest = kept[:0]
         for bucket, rows in enumerate(self._rows):
             members = np.concatenate([rest, kept[buckets == bucket]])
             members = members[np.argsort(order[members], kind="stable")]
             full = len(members) // rows * rows
-            batches += [(batch, bucket) for batch in members[:full].reshape(-1, rows)]
+            batches += [_Members(batch, bucket) for batch in members[:full].reshape(-1, rows)]
             rest = members[full:]
         if len(rest):
-            batches.append((rest, len(self._rows) - 1))
+            batches.append(_Members(rest, len(self._rows) - 1))
         return [batches[i] for i in generator.permutation(len(batches))]
+
+    def _pack_batches(self, pairs: examples.Pairs, generator: np.random.Generator) -> Iterator[_Members]:
+        """Packs a chunk's examples into rows, a window of them at a time, and the rows into batches."""
+        lengths = pairs.inputs.lengths, pairs.targets.lengths
+        kept = generator.permutation(np.flatnonzero(np.maximum(*lengths) <= self._hparams.max_length))
+        for batch in packed_batches(kept, *lengths, *self._packed_shape, generator.permutation):
+            yield _Members(np.concatenate(batch), -1, places_of(batch, *lengths))
 
     def _assemble(
         self,
@@ -314,45 +335,86 @@ class TrainingBatches:
         alignments: examples.Side | None,
         members: np.ndarray,
         bucket: int,
+        places: Places | None,
     ) -> _Batch:
         rows, width = -(-len(members) // self.settings.replicas) * self.settings.replicas, 0
         if self.settings.pad_to_bucket:
             rows, width = self._rows[bucket], self._bounds[bucket]
-        inputs = pairs.inputs.padded(members, rows, width)
-        targets = pairs.targets.padded(members, rows, width)
+        begins = None
+        if places:
+            begins = places.rows, places.targets, places.sources
+            arrays = packed_sides(pairs, members, places, self._packed_shape)
+        else:
+            arrays = {
+                name: side.padded(members, rows, width) for name, side in zip(SIDES, pairs, strict=True)
+            }
         source_tokens, target_tokens = (side.tokens(members) for side in pairs)
-        shares: tuple[np.ndarray, ...] = ()
         if alignments is not None:
-            shape = (*targets.shape, inputs.shape[1])
-            shares = (examples.alignment_shares(alignments, pairs, members, shape, self._data.swapped),)
-        return _Batch(
-            inputs,
-            targets,
-            ExampleCounts(target_tokens, source_tokens, len(members)),
-            EQUAL_WEIGHTS if weights is None else np.pad(weights[members], (0, rows - len(members))),
-            shares,
-        )
+            shape = (*arrays["targets"].shape, arrays["inputs"].shape[1])
+            arrays["alignments"] = examples.alignment_shares(
+                alignments, pairs, members, shape, self._data.swapped, begins
+            )
+        counts = ExampleCounts(target_tokens, source_tokens, len(members))
+        if weights is None:
+            return _Batch(arrays, counts, EQUAL_WEIGHTS)
+        if places:
+            own = weights[members]
+            flat = np.zeros(self._packed_shape, np.float32)
+            flat[arrays[SEGMENTS[1]] > 0] = np.repeat(own, pairs.targets.lengths[members])
+            return _Batch(arrays, counts, flat)
+        return _Batch(arrays, counts, np.pad(weights[members], (0, rows - len(members)))[:, None])
+
+
+def packed_shape(hparams: HParams, replicas: int) -> tuple[int, int]:
+    """Returns rows and positions of packed batches: `max_length`, or more where `batch_size` has room."""
+    rows = hparams.batch_size // hparams.max_length
+    return replicas * rows, hparams.batch_size // rows
+
+
+def packed_sides(
+    pairs: examples.Pairs, members: np.ndarray, places: Places, shape: tuple[int, int]
+) -> dict[str, np.ndarray]:
+    """Returns the ids and the segments of both sides of a packed batch, each int32 of the shape."""
+    arrays = {}
+    for name, segments, side, begins in zip(SIDES, SEGMENTS, pairs, places[2:], strict=True):
+        at = places.rows * shape[1] + begins
+        arrays[name], arrays[segments] = side.packed(members, at, places.numbers, shape)
+    return arrays
+
+
+class _Members(NamedTuple):
+    """Examples of a batch.
+
+    Attributes:
+        indices: of the examples in their chunk.
+        bucket: of their lengths.
+        places: where they stand in packed rows; `None` is a row for each.
+    """
+
+    indices: np.ndarray
+    bucket: int
+    places: Places | None = None
 
 
 class _Batch(NamedTuple):
-    inputs: np.ndarray  # int32 [n, s]
-    targets: np.ndarray  # int32 [n, t]
+    arrays: Element  # without weights
     counts: ExampleCounts
-    weights: np.ndarray  # float32 [n] or [1]
-    alignments: tuple[np.ndarray, ...]  # float32 [n, t, s], or none
+    weights: np.ndarray  # float32, [n, t], [n, 1] or [1, 1]
 
 
 def evaluation_batches(
-    data: SplitData, hparams: HParams, *, replicas: int = 1, fixed_shapes: bool = False
+    data: SplitData, hparams: HParams, *, replicas: int = 1, fixed_shapes: bool = False, packed: bool = False
 ) -> list[EvaluationBatch]:
-    """Returns batches of every example once, the longest first, without truncation.
+    """Returns batches of every example once, without truncation; those that are not packed longest first.
 
     Args:
         data: the split.
-        hparams: `batch_size` is read.
+        hparams: `batch_size` is read, and `max_length` where they are packed.
         replicas: the number of rows of every batch is a multiple of this; all-PAD rows fill it up.
         fixed_shapes: pad both sides to the same power of two and fill up rows, so that there are few shapes,
             one for each width (XLA compiles each shape separately).
+        packed: several examples share a row of `max_length` positions, in batches of the shape of a
+            training's; those that are longer come in batches of other shapes.
 
     Returns:
         Inputs, labels and weights, which are 1 at every non-pad target position.
@@ -365,7 +427,13 @@ def evaluation_batches(
     source, target = pairs.inputs.lengths, pairs.targets.lengths
     longest = np.maximum(source, target)
     order = np.lexsort((source, target, longest))[::-1]
-    batches: list[EvaluationBatch] = []
+    made: list[Element] = []
+    if packed:
+        shape, is_short = packed_shape(hparams, replicas), longest[order] <= hparams.max_length
+        for batch in packed_batches(order[is_short], source, target, *shape):
+            places = places_of(batch, source, target)
+            made.append(packed_sides(pairs, np.concatenate(batch), places, shape))
+        order = order[~is_short]
     begin = 0
     while begin < len(order):
         width = int(longest[order[begin]])
@@ -373,8 +441,6 @@ def evaluation_batches(
         most_rows = replicas * bucket_batch_sizes([width], hparams.batch_size)[0]
         members = order[begin : begin + most_rows]
         shape = (most_rows, width) if fixed_shapes else (-(-len(members) // replicas) * replicas, 0)
-        inputs = pairs.inputs.padded(members, *shape)
-        labels = pairs.targets.padded(members, *shape)
-        batches.append(({"inputs": inputs, "targets": labels}, labels, (labels != 0).astype(np.float32)))
+        made.append({name: side.padded(members, *shape) for name, side in zip(SIDES, pairs, strict=True)})
         begin += most_rows
-    return batches
+    return [(batch, batch["targets"], (batch["targets"] != 0).astype(np.float32)) for batch in made]

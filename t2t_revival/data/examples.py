@@ -67,6 +67,21 @@ class Side(NamedTuple):
         batch[: len(members)] = np.where(at < ends, self.ids.take(at, mode="clip"), 0)
         return batch
 
+    def packed(
+        self, members: np.ndarray, places: np.ndarray, numbers: np.ndarray, shape: tuple[int, int]
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """Puts examples at their places in a batch, whose positions are counted through all rows.
+
+        Returns:
+            The ids, and the number of the example at each position, int32 of the shape, 0 elsewhere.
+        """
+        begins, lengths = self.offsets[members], self.lengths[members]
+        at = _ranges(places, lengths)
+        batch, segments = np.zeros(shape, np.int32), np.zeros(shape, np.int32)
+        batch.reshape(-1)[at] = self.ids[_ranges(begins, lengths)]
+        segments.reshape(-1)[at] = np.repeat(numbers, lengths)
+        return batch, segments
+
 
 def int_lists(examples: Sequence[bytes], *names: str) -> list[Side]:
     """Reads int64 lists, of numbers below 2^31 that are not negative, as int32.
@@ -196,7 +211,12 @@ def parse(blocks: list[Block], swapped: bool = False) -> Pairs:
 
 
 def alignment_shares(
-    alignments: Side, pairs: Pairs, members: np.ndarray, shape: tuple[int, int, int], swapped: bool
+    alignments: Side,
+    pairs: Pairs,
+    members: np.ndarray,
+    shape: tuple[int, int, int],
+    swapped: bool,
+    places: tuple[np.ndarray, np.ndarray, np.ndarray] | None = None,
 ) -> np.ndarray:
     """Returns the shares of source tokens in each target token of a batch.
 
@@ -206,18 +226,21 @@ def alignment_shares(
         members: indices of the batch's examples.
         shape: rows, target and source positions of the batch.
         swapped: whether sides are swapped. What was linked with the end of its source has no share then.
+        places: the members' rows, and where their targets and sources begin there; `None` is a row for each.
 
     Returns:
         float32 [rows, target, source]: the linked tokens of a target token have equal shares with a sum of 1;
         all are 0 for one without links.
     """
     shares = np.zeros(shape, np.float32)
-    for row, member in enumerate(members.tolist()):
+    nowhere = np.zeros(len(members), int)
+    rows, targets, sources = places or (np.arange(len(members)), nowhere, nowhere)
+    for member, row, target, source in zip(members.tolist(), rows, targets, sources, strict=True):
         links = alignments.ids[alignments.offsets[member] : alignments.offsets[member + 1]].reshape(-1, 2)
         if swapped:
             end = pairs.targets.offsets[member + 1] - pairs.targets.offsets[member] - 1
             links = links[links[:, 1] != end][:, ::-1]
-        shares[row, links[:, 0], links[:, 1]] = 1.0
+        shares[row, target + links[:, 0], source + links[:, 1]] = 1.0
     return shares / np.maximum(shares.sum(-1, keepdims=True), 1.0)
 
 

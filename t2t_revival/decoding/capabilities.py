@@ -8,7 +8,7 @@ not its default, or one of `OF_CALLS`. The page of the documentation is made of 
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from t2t_revival.decoding import holders
@@ -18,7 +18,6 @@ from t2t_revival.decoding.hypothesis_scores import NORMALIZE
 from t2t_revival.decoding.options import SETTINGS
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams, variants
-from t2t_revival.hparams.variants import VARIANTS, variant_of
 
 if TYPE_CHECKING:
     from t2t_revival.problems.problem import Problem
@@ -177,9 +176,6 @@ def places_of(hparams: HParams, problem: Problem | None = None) -> list[Place]:
 def check_held(hparams: HParams, holder: Place) -> None:
     """Checks that an engine or a format can hold a model.
 
-    A hyperparameter that `VARIANTS` lacks must have its default, which is that of models that were trained
-    before there was such a hyperparameter.
-
     Args:
         hparams: of the model.
         holder: a place that `holds` models.
@@ -187,12 +183,7 @@ def check_held(hparams: HParams, holder: Place) -> None:
     Raises:
         T2TError: it cannot; names the hyperparameter.
     """
-    for hparam in fields(hparams):
-        if not hparam.metadata["about"].model:
-            continue
-        name, value = hparam.name, getattr(hparams, hparam.name)
-        row = variant_of(name, value)
-        if not (holder.holds in row.held_by if row else name not in VARIANTS and value == hparam.default):
-            raise T2TError(
-                f"{holder.name} does not support {name}={value}, which this model has: {holder.remedy}"
-            )
+    for name, value in hparams.not_held_by(holder.holds).items():
+        raise T2TError(
+            f"{holder.name} does not support {name}={value}, which this model has: {holder.remedy}"
+        )

@@ -21,6 +21,7 @@ from t2t_revival.decoding.options import JAX, DecodeHParams
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.evaluation.decoded import language_of, main_metric, score_outputs
 from t2t_revival.hparams import HParams
+from t2t_revival.hparams.variants import PACKED
 from t2t_revival.metrics.metric import metric_of
 from t2t_revival.model import Transformer
 from t2t_revival.model_folder import ModelFolder
@@ -101,10 +102,11 @@ class SplitScores:
         self._problem, self._vocabularies, self._options = data.problem, vocabularies, options
         self._max_length, self._num_parallel_batches = hparams.max_length, num_parallel_batches
         on_jax = keras.backend.backend() == JAX
+        shapes = {"fixed_shapes": on_jax, "packed": on_jax and not hparams.not_held_by(PACKED)}
         self._corpora = {
             name: (
                 language_of(corpus),
-                evaluation_batches(corpus.split(split), hparams, fixed_shapes=on_jax),
+                evaluation_batches(corpus.split(split), hparams, **shapes),
                 sample(corpus, split, decoded_sentences),
             )
             for name, corpus in data.corpora(split).items()

@@ -13,9 +13,20 @@ MASKED = -3e4  # added to a score, it takes the position out of the softmax; flo
 
 
 def padding_bias(mask: Any) -> Any:
-    """Returns the bias that hides padding: bool [batch, memory], False for it -> [batch, 1, 1, memory]."""
+    """Returns the bias that hides padding: bool [batch, memory], False for it -> [batch, 1, 1, memory].
+
+    A mask of each query, [batch, query, memory] -> [batch, 1, query, memory].
+    """
     padding = ops.cast(ops.logical_not(mask), keras.config.floatx())
-    return ops.expand_dims(padding, (1, 2)) * MASKED
+    return ops.expand_dims(padding, (1, 2) if len(mask.shape) == 2 else 1) * MASKED
+
+
+def same_segment(query: Any, memory: Any) -> Any:
+    """Returns the mask of packed rows, in which a pair sees itself only: bool [batch, query, memory].
+
+    The segments are int [batch, query] and [batch, memory]; see `data.packing`.
+    """
+    return ops.equal(query[:, :, None], memory[:, None, :])
 
 
 def causal_bias(length: Any) -> Any:
@@ -113,7 +124,8 @@ class MultiHeadAttention(ConfiguredLayer):
         Args:
             x: [batch, query, hidden]; also memory without `encoded`.
             encoded: the encoder's output, [batch, memory, hidden].
-            mask: bool [batch, memory], False where memory is padding; `None` shows all.
+            mask: bool [batch, memory], False where memory is padding, or [batch, query, memory], False where
+                a query does not see it; `None` shows all.
             training: whether dropout is active.
             return_attention_scores: whether the attention weights are returned too.
 

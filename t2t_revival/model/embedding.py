@@ -107,6 +107,20 @@ def sinusoids(positions: Any, hidden_size: int, as_t2t: bool = False) -> Any:
     return ops.reshape(ops.stack([sines, cosines], axis=-1), (-1, hidden_size))
 
 
+def positions_in(mask: Any) -> Any:
+    """Returns the positions of tokens in their segments, counted from 0.
+
+    Args:
+        mask: whether two tokens are of one segment, bool [batch, length, length].
+
+    Returns:
+        int32 [batch, length].
+    """
+    places = ops.arange(ops.shape(mask)[1])
+    before = ops.less(places[None, :], places[:, None])
+    return ops.sum(ops.cast(ops.logical_and(mask, before), "int32"), axis=2)
+
+
 ENCODINGS: dict[str, Callable[..., Any]] = {"sinusoid": sinusoids, "timing": partial(sinusoids, as_t2t=True)}
 
 
@@ -154,11 +168,16 @@ class PositionalEncoding(Layer):
     def call(self, x: Any, positions: Any = None) -> Any:
         """[batch, length, hidden], or [rows, hidden] of one position -> the same shape.
 
-        `positions` are int [length], or [1] for one, counted from 0; `None` numbers them from 0 on.
+        `positions` are int [length], or [1] for one, counted from 0; or [batch, length], where several
+        sentences share a row. `None` numbers them from 0 on.
         """
         if self.encoding == "emb" or self.encoding in ENCODINGS:
-            positions = ops.arange(ops.shape(x)[1]) if positions is None else positions
-            return x + ops.cast(self.encode(positions), x.dtype)
+            if positions is None or len(positions.shape) == 2:
+                encodings = self.encode(ops.arange(ops.shape(x)[1]))
+                encodings = encodings if positions is None else ops.take(encodings, positions, axis=0)
+            else:
+                encodings = self.encode(positions)
+            return x + ops.cast(encodings, x.dtype)
         return x + ops.cast(self.target_space, x.dtype) if self.has_target_space else x
 
     def encode(self, positions: Any) -> Any:

@@ -76,16 +76,18 @@ class DecoderLayer(ConfiguredLayer):
         encoded_mask: Any = None,
         training: bool = False,
         return_attention_scores: bool = False,
+        mask: Any = None,
     ) -> Any:
         """[batch, target, hidden] -> the same shape.
 
-        Arguments are those of `MultiHeadAttention.call`; `encoded_mask` is that of `encoded`. With
+        Arguments are those of `MultiHeadAttention.call`; `encoded_mask` is that of `encoded`, `mask` that of
+        `x`, which is seen up to each position anyway. With
         `return_attention_scores`, also the weights of both attentions, [batch, heads, target, target or
         source].
         """
         scores = {"return_attention_scores": True}
         y = self.self_attention_residual.preprocess(x)
-        y, weights = self.self_attention(y, training=training, **scores)
+        y, weights = self.self_attention(y, mask=mask, training=training, **scores)
         x = self.self_attention_residual(x, y, training=training)
 
         y = self.encoder_attention_residual.preprocess(x)
@@ -175,6 +177,7 @@ class Decoder(Stack):
         encoded_mask: Any = None,
         training: bool = False,
         return_attention_scores: bool = False,
+        mask: Any = None,
     ) -> Any:
         """[batch, target, hidden] -> the same shape; arguments as those of `DecoderLayer.call`.
 
@@ -182,9 +185,9 @@ class Decoder(Stack):
         target or source].
         """
         weights = []
-        options = {"encoded_mask": encoded_mask, "training": training, "return_attention_scores": True}
+        options = {"encoded_mask": encoded_mask, "mask": mask, "training": training}
         for layer in self.layers:
-            x, *of_layer = layer(x, encoded, **options)
+            x, *of_layer = layer(x, encoded, return_attention_scores=True, **options)
             weights.append(of_layer)
         x = self.finish(x)
         if not return_attention_scores:

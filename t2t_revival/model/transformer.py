@@ -10,13 +10,28 @@ import keras
 from keras import ops
 
 from t2t_revival.hparams import HParams
+from t2t_revival.model.attention import same_segment
 from t2t_revival.model.dropout import Dropout
-from t2t_revival.model.embedding import PositionalEncoding, TokenEmbedding
+from t2t_revival.model.embedding import PositionalEncoding, TokenEmbedding, positions_in
 from t2t_revival.model.extensions.deterministic_attention import DeterministicAttention
 from t2t_revival.model.incremental import IncrementalDecoding
 from t2t_revival.model.layer import LayerConfig
 from t2t_revival.model.stacks import Decoder, Encoder
 from t2t_revival.utils.keras_hooks import build_sublayers
+
+
+class Segments(NamedTuple):
+    """Segments of packed rows, see `data.packing`: int32 [batch, source] and [batch, target]."""
+
+    source: Any
+    target: Any
+
+    @classmethod
+    def of(cls, inputs: dict[str, Any]) -> Segments | None:
+        """Returns those of a batch; `None` of one that is not packed."""
+        if "inputs_segmentation" not in inputs:
+            return None
+        return cls(inputs["inputs_segmentation"], inputs["targets_segmentation"])
 
 
 class AttentionWeights(NamedTuple):
@@ -102,7 +117,8 @@ class Transformer(IncrementalDecoding, keras.Model):
 
         Args:
             inputs: "inputs", source ids [batch, source], and "targets", target ids [batch, target]; both
-                end with EOS and are padded with 0.
+                end with EOS and are padded with 0. Where several pairs share a row, also the `Segments`,
+                "inputs_segmentation" and "targets_segmentation".
             training: whether dropout is active.
 
         Returns:
@@ -116,15 +132,26 @@ class Transformer(IncrementalDecoding, keras.Model):
 
     def hidden(self, inputs: dict[str, Any], training: bool = False) -> Any:
         """Returns the decoder's output, [batch, target, hidden], of which `call` makes logits."""
-        encoded = self.encode(inputs["inputs"], training)
-        return self.decode(inputs["targets"], inputs["inputs"], encoded, training)
+        segments = Segments.of(inputs)
+        encoded = self.encode(inputs["inputs"], training, segments=segments)
+        return self.decode(inputs["targets"], inputs["inputs"], encoded, training, segments=segments)
 
-    def encode(self, source: Any, training: bool = False, return_attention_scores: bool = False) -> Any:
+    def encode(
+        self,
+        source: Any,
+        training: bool = False,
+        return_attention_scores: bool = False,
+        segments: Segments | None = None,
+    ) -> Any:
         """Encodes ids [batch, source] -> [batch, source, hidden]; see `Encoder.call`."""
-        x = self.source_positions(self.source_embedding(source))
+        mask, positions = ops.not_equal(source, 0), None
+        if segments:
+            mask = same_segment(segments.source, segments.source)
+            positions = positions_in(mask)
+        x = self.source_positions(self.source_embedding(source), positions)
         x = self.source_dropout(x, training=training)
         scores = {"return_attention_scores": return_attention_scores}
-        return self.encoder(x, mask=ops.not_equal(source, 0), training=training, **scores)
+        return self.encoder(x, mask=mask, training=training, **scores)
 
     def decode(
         self,
@@ -133,6 +160,7 @@ class Transformer(IncrementalDecoding, keras.Model):
         encoded: Any,
         training: bool = False,
         return_attention_scores: bool = False,
+        segments: Segments | None = None,
     ) -> Any:
         """Decodes with teacher forcing, [batch, target, hidden]; see `Decoder.call`.
 
@@ -140,20 +168,28 @@ class Transformer(IncrementalDecoding, keras.Model):
         source as `encode` returns it.
         """
         shifted = ops.pad(targets[:, :-1], [[0, 0], [1, 0]])  # the first position sees padding, which is 0
-        x = self.target_positions(self.target_embedding(shifted))
+        encoded_mask, mask, positions = ops.not_equal(source, 0), None, None
+        if segments:
+            encoded_mask = same_segment(segments.target, segments.source)
+            mask = same_segment(segments.target, segments.target)
+            positions = positions_in(mask)
+            shifted = ops.where(positions == 0, 0, shifted)
+        x = self.target_positions(self.target_embedding(shifted), positions)
         if self.deterministic_attention:
             word_tokens = self.deterministic_attention.stand_for(shifted)  # [batch, target]
             words = self.deterministic_attention.words(source, encoded)
             x = x + self.deterministic_attention(ops.cumsum(word_tokens, axis=1), words)
         x = self.target_dropout(x, training=training)
+        masks = {"encoded_mask": encoded_mask, "mask": mask}
         scores = {"return_attention_scores": return_attention_scores}
-        return self.decoder(x, encoded, encoded_mask=ops.not_equal(source, 0), training=training, **scores)
+        return self.decoder(x, encoded, training=training, **masks, **scores)
 
     def attention_weights(self, inputs: dict[str, Any]) -> AttentionWeights:
         """Returns the weights of all attentions of `call`, which has the same `inputs`."""
         source = inputs["inputs"]
-        encoded, encoder = self.encode(source, return_attention_scores=True)
-        _, *decoder = self.decode(inputs["targets"], source, encoded, return_attention_scores=True)
+        options: dict[str, Any] = {"return_attention_scores": True, "segments": Segments.of(inputs)}
+        encoded, encoder = self.encode(source, **options)
+        _, *decoder = self.decode(inputs["targets"], source, encoded, **options)
         return AttentionWeights(*(ops.cast(weights, "float32") for weights in (encoder, *decoder)))
 
     def get_config(self) -> dict[str, Any]:

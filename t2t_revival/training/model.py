@@ -21,6 +21,7 @@ from t2t_revival.hparams import HParams
 from t2t_revival.model import Transformer
 from t2t_revival.model.dropout import replica
 from t2t_revival.model.products import PROJECTIONS, Matrix, replace_matrices
+from t2t_revival.model.transformer import Segments
 from t2t_revival.training.loss import alignment_losses, linear_cross_entropy
 from t2t_revival.training.optimizer import make_optimizer
 from t2t_revival.utils.keras_config import check_usable
@@ -130,17 +131,19 @@ class TrainingTransformer(Transformer):
         with replace_matrices(self.adapters):
             if not training:
                 return super().call(inputs)
-            sides = [self._parts(inputs[side]) for side in ("inputs", "targets")]
+            of_model = {name: self._parts(ids) for name, ids in inputs.items() if name != "alignments"}
+            parts = zip(*of_model.values(), strict=True)
             with replica(self.replica()) if self.replica else nullcontext():
-                return [self._part(source, targets) for source, targets in zip(*sides, strict=True)]
+                return [self._part(dict(zip(of_model, part, strict=True))) for part in parts]
 
-    def _part(self, source: Any, targets: Any) -> Any:
+    def _part(self, inputs: dict[str, Any]) -> Any:
         """Returns the decoder's output; with `guided_alignment_weight`, also the guided head's weights."""
         if not self.hparams.guided_alignment_weight:
-            return self.hidden({"inputs": source, "targets": targets}, training=True)
-        encoded = self.encode(source, training=True)
-        scores = {"training": True, "return_attention_scores": True}
-        hidden, _, weights = self.decode(targets, source, encoded, **scores)
+            return self.hidden(inputs, training=True)
+        source, segments = inputs["inputs"], Segments.of(inputs)
+        encoded = self.encode(source, training=True, segments=segments)
+        scores: dict[str, Any] = {"training": True, "return_attention_scores": True, "segments": segments}
+        hidden, _, weights = self.decode(inputs["targets"], source, encoded, **scores)
         layer, head = self.hparams.guided_head
         return hidden, weights[:, layer, head]
 

@@ -182,10 +182,12 @@ class RunConfig:
         shard_optimizer: keep a part of Adam's moments on each device, for those with little memory; for JAX.
         num_buckets: buckets of lengths, for each of which XLA compiles a step; fewer ones pad more. With 0
             they are T2T's, some 20.
+        packed: put several pairs into a row of max_length tokens, so that all batches have one shape, which
+            XLA compiles once. By default where it compiles each shape: under JAX and with xla.
         precision: type in which the model computes; weights are always float32. "mixed_float16", for GPUs
             without bfloat16, scales the loss.
-        xla: compile the step by XLA, once for each bucket of lengths; for GPUs. For TensorFlow: JAX
-            always does.
+        xla: compile the step by XLA, once for each shape of batches; for GPUs. For TensorFlow: JAX always
+            does.
         num_parallel_batches: parts of a batch that are computed side by side, where one device trains; pays
             off on a CPU whose operations have a thread each (`intra_op_parallelism_threads`).
         seed: seed of the weights, of dropout and of the order of the data.
@@ -213,6 +215,7 @@ class RunConfig:
     strategy: Literal["auto", "default", "mirrored", "multi_worker"] = "auto"
     shard_optimizer: bool = False
     num_buckets: int = 0
+    packed: bool | None = None
     precision: Literal["float32", "mixed_bfloat16", "mixed_float16"] = "float32"
     xla: bool = False
     num_parallel_batches: int = 1

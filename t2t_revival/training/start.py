@@ -9,6 +9,7 @@ from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.model_folder import ModelFolder, Run
 from t2t_revival.problems.problem import TRAIN, Data, Problem
+from t2t_revival.training.engines.engine import packs
 from t2t_revival.training.run_config import RunConfig
 
 
@@ -63,5 +64,6 @@ def check_run(
         T2TError: as `ModelFolder.prepare` and `WarmStart.check`.
     """
     folder.prepare(problem.name, hparams_set, problem.hparams(hparams))
+    packs(config, problem.hparams(hparams), compiles_shapes=False)
     if config.warm_start:
         config.warm_start.check(problem.name, problem.hparams(hparams))

@@ -19,13 +19,13 @@ from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.checkpoints import selection
 from t2t_revival.checkpoints.file import CorruptCheckpointError
 from t2t_revival.curve_files import Scores
-from t2t_revival.data.batching import BatchSettings, IteratorState, TrainingBatches
+from t2t_revival.data.batching import BatchSettings, IteratorState, TrainingBatches, is_packed
 from t2t_revival.data.records import SplitData
 from t2t_revival.data.vocabulary.text_encoder import Splits
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.model_folder import ModelFolder
-from t2t_revival.training.engines.engine import Engine, accumulation
+from t2t_revival.training.engines.engine import Engine, accumulation, packs
 from t2t_revival.training.events import EARLY, NoteEvent, OnEvent, ignore_event
 from t2t_revival.training.model import TrainingTransformer, build_model, compile_model
 from t2t_revival.training.monitor import Evaluate, Monitor
@@ -204,12 +204,16 @@ class Trainer:
 
     def _batches(self, start: IteratorState) -> TrainingBatches:
         engine, config, data = self.engine, self.config, self.data
+        packed = packs(config, self.hparams, engine.pads_to_bucket)
+        if config.packed is None and start.cut and not config.num_buckets:
+            packed = is_packed(start)
         settings = BatchSettings(
             engine.replicas,
             accumulation(self.hparams, engine.replicas),
             config.seed,
             pad_to_bucket=engine.pads_to_bucket,
             num_buckets=config.num_buckets,
+            packed=packed,
         )
         return TrainingBatches(data.shards, self.hparams, settings, start=start, splits=data.splits)
 

@@ -106,6 +106,7 @@ class Trainings:
         """Runs or resumes a training; returns its output_dir."""
         command = [*self._command(kind), f"--output_dir={self.folder / name}", f"--train_steps={steps}"]
         if backend:
+            command.append("--nopacked")  # as the contract's trainings by TensorFlow
             done = run_with_backend([sys.executable, "-m", trainer.__name__, *command[1:]], backend)
             assert done.returncode == 0, done.stderr
         elif kind.devices > 1:

@@ -18,7 +18,7 @@ from t2t_revival.data.batching import ExampleCounts, IteratorState, TrainingBatc
 from t2t_revival.training.engines.tensorflow_engine import batch_dataset
 from tests.support import copy_shards
 from tests.support.copy_shards import split_of
-from tests.support.data_kinds import first_batches, open_batches, pairs_of, read_epochs
+from tests.support.data_kinds import arrays_of, first_batches, open_batches, pairs_of, read_epochs
 from tests.support.shard_files import write_shards
 
 HPARAMS = HParams(batch_size=64, max_length=24, min_length_bucket=4, length_bucket_step=1.5)
@@ -42,7 +42,8 @@ def epoch(batches):
     """Returns the batches of the first epoch."""
     elements = enumerate(batches.elements(), start=1)
     return [
-        batch for _, batch in itertools.takewhile(lambda made: not batches.position(made[0]).epoch, elements)
+        arrays_of(batch)
+        for _, batch in itertools.takewhile(lambda made: not batches.position(made[0]).epoch, elements)
     ]
 
 

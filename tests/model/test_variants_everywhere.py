@@ -6,11 +6,15 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
+import scipy.special
 
-from t2t_revival import T2TError, Translator
+from t2t_revival import RunConfig, T2TError, Translator
 from t2t_revival.addons.imports.marian import import_model
 from t2t_revival.addons.imports.transformers import import_folder
-from t2t_revival.hparams.variants import ALL, ANY, VARIANTS
+from t2t_revival.data.packing import SEGMENTS
+from t2t_revival.data.vocabulary.text_encoder import EOS
+from t2t_revival.hparams.variants import ALL, ANY, PACKED, VARIANTS
+from t2t_revival.training.engines.engine import packs
 from tests.support.doors import HPARAMS, LINES, Doors, Model, eagerly, on_jax
 from tests.support.exported import asking
 from tests.support.searches import ensemble
@@ -48,7 +52,7 @@ class Holders(Doors):
         return Translator.load(folder or self._folder, decode_hparams=BASE, engine=engine)
 
     def expected(self, holder):
-        kind = score if holder in OF_THEIR_OWN else best
+        kind = score if holder in (*OF_THEIR_OWN, PACKED) else best
         return eagerly(lambda: kind(self._load()))
 
     def JAX(self):
@@ -83,6 +87,21 @@ class Holders(Doors):
 
     def Marian(self):
         return self._and_back(self.marian_format, import_model)
+
+    def packed(self):
+        """Scores an output behind another pair in one row."""
+        translator = self._load()
+        packs(RunConfig("run", packed=True), translator.model.hparams, compiles_shapes=False)
+        sides = {
+            "inputs": [[*translator.vocabulary.encode(line), EOS] for line in ("dog dog", LINE)],
+            "targets": [[*translator.vocabulary.encode(line), EOS] for line in ("the", OUTPUT)],
+        }
+        batch = {name: np.array([ids[0] + ids[1]], np.int32) for name, ids in sides.items()}
+        for segments, ids in zip(SEGMENTS, sides.values(), strict=True):
+            batch[segments] = np.repeat([[1, 2]], list(map(len, ids)), axis=1)
+        logits = np.array(translator.model(batch))[0, len(sides["targets"][0]) :]
+        chosen = np.take_along_axis(logits, np.array(sides["targets"][1])[:, None], axis=1)[:, 0]
+        return (chosen - scipy.special.logsumexp(logits, axis=1)).sum()
 
     def bergamot(self):
         """Writes a model; tests/serving/test_bergamot_format.py reads one."""

@@ -17,7 +17,7 @@ from t2t_revival.training.events import NoteEvent
 from tests.support import copy_shards, copy_task
 
 HPARAMS = copy_shards.HPARAMS.replace(layer_prepostprocess_dropout=0.0, batch_size=128, train_steps=4)
-NAN, INF, HUGE = (np.array([weight], np.float32) for weight in (np.nan, np.inf, 1e25))  # of all tokens
+NAN, INF, HUGE = (np.array([[weight]], np.float32) for weight in (np.nan, np.inf, 1e25))  # of all tokens
 
 
 @contextmanager
@@ -41,7 +41,7 @@ def changed(change: Callable[[int, Any], Any]) -> Iterator[None]:
 
 def weighted(weights: dict[int, np.ndarray]) -> Any:
     """Elements with those numbers get those weights."""
-    return changed(lambda number, element: (*element[:2], weights.get(number, element[2])))
+    return changed(lambda number, element: {**element, "weights": weights.get(number, element["weights"])})
 
 
 def without(numbers: set[int]) -> Any:

@@ -18,6 +18,7 @@ from t2t_revival import HParams, Text2TextProblem, registry
 from t2t_revival.data.batching import (
     BEGINNING,
     BatchSettings,
+    Element,
     IteratorState,
     TrainingBatches,
     evaluation_batches,
@@ -171,7 +172,13 @@ def open_batches(
 
 def first_batches(batches: TrainingBatches, count: int) -> list[tuple[np.ndarray, ...]]:
     """Returns the first batches: inputs, targets, weights of rows or of all, and word alignments if any."""
-    return list(islice(batches.elements(), count))
+    return [arrays_of(element) for element in islice(batches.elements(), count)]
+
+
+def arrays_of(element: Element) -> tuple[np.ndarray, ...]:
+    """Returns the arrays of `first_batches`."""
+    alignments = [element[name] for name in ("alignments",) if name in element]
+    return element["inputs"], element["targets"], element["weights"][:, 0], *alignments
 
 
 def read_epochs(batches: TrainingBatches, count: int) -> list[list[tuple[list[int], list[int]]]]:
@@ -179,7 +186,7 @@ def read_epochs(batches: TrainingBatches, count: int) -> list[list[tuple[list[in
     epochs: list[list[tuple[list[int], list[int]]]] = [[] for _ in range(count + 1)]
     for number, batch in enumerate(batches.elements(), start=1):
         epoch = batches.position(number).epoch
-        epochs[epoch] += pairs_of(batch)
+        epochs[epoch] += pairs_of(arrays_of(batch))
         if epoch == count:
             return epochs[:-1]
     raise AssertionError("batches end")

@@ -48,14 +48,14 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
             notes.append(event.text)
 
     elements = TrainingBatches.elements
-    weights = {int(number): np.float32([weight]) for number, weight in job.get("weights", {}).items()}
+    weights = {int(number): np.float32([[weight]]) for number, weight in job.get("weights", {}).items()}
 
     def changed(self: TrainingBatches) -> Any:
         for number, element in enumerate(elements(self), 1):
-            yield (*element[:2], weights.get(number, element[2]))
+            yield {**element, "weights": weights.get(number, element["weights"])}
 
     TrainingBatches.elements = changed  # type: ignore[method-assign]
-    config = RunConfig(Path(job["output_dir"]), **{"log_steps": 1, **job["config"]})
+    config = RunConfig(Path(job["output_dir"]), **{"log_steps": 1, "packed": False, **job["config"]})
     data = TrainingData(split_of([Path(shard) for shard in job["shards"]]), VOCAB)
     engine = jax_engine.JaxEngine(config)
     result = Trainer(data, HPARAMS.replace(**job["hparams"]), config, engine, on_event=on_event).run()

@@ -64,7 +64,7 @@ class Parser(Generic[F]):
         """Describes the flags, one paragraph each, in two columns."""
         heads = {}
         for flag in self.definitions:
-            default = str(flag.default).lower() if flag.boolean else flag.default
+            default = str(flag.default).lower() if isinstance(flag.default, bool) else flag.default
             shown = "" if default in (None, "") else f" (default: {default})"
             heads[f"  --{'[no]' if flag.boolean else ''}{flag.name}"] = flag.help + shown
         column = max(map(len, heads)) + 2

@@ -39,6 +39,7 @@ SAME_NAMES = (
     "strategy",
     "shard_optimizer",
     "num_buckets",
+    "packed",
     "precision",
     "xla",
     "train_minutes",
@@ -283,7 +284,7 @@ def decode_options(text: str | None, run: Run, normalize: str = "") -> DecodeHPa
 class TrainingFlags(RunFlags):
     """The flags of a training; the output_dir of `config` is not the run's."""
 
-    exclusive: ClassVar[Names] = (("train_minutes", "train_steps"),)
+    exclusive: ClassVar[Names] = (("train_minutes", "train_steps"), ("num_buckets", "packed"))
     config: RunConfig = group(RunConfig(Path()), RUN_CONFIG_FLAGS, BOUNDS)
     hparams: str = flag(
         "",

@@ -21,6 +21,7 @@ from typing import Any
 import keras
 from keras import ops
 
+from t2t_revival.model.embedding import positions_in
 from t2t_revival.model.incremental import Step, empty_cache, next_bias, step
 from t2t_revival.model.layer import ConfiguredLayer, LayerConfig, SideBySide
 from t2t_revival.model.products import matmul
@@ -47,14 +48,21 @@ class SSRU(ConfiguredLayer):
         self.forget_bias = self.add_weight(name="forget_bias", shape=shape[:1], initializer="zeros")
         super().build()
 
-    def call(self, x: Any, training: bool = False, return_attention_scores: bool = False) -> Any:
+    def call(
+        self, x: Any, mask: Any = None, training: bool = False, return_attention_scores: bool = False
+    ) -> Any:
         """[batch, length, hidden] -> the same shape; nothing is dropped in `training`.
 
-        With `return_attention_scores`, also `None`: there are no attention weights.
+        With a `mask` of segments, bool [batch, length, length], the state is 0 before the first position of
+        each; a mask of padding changes nothing. With `return_attention_scores`,
+        also `None`: there are no attention weights.
         """
         gates = self.gate(ops.reshape(x, (-1, self.hidden_size)))
         by_position = [ops.transpose(ops.reshape(gate, ops.shape(x)), (1, 0, 2)) for gate in gates]
-        states = recurrence(*(ops.cast(gate, "float32") for gate in by_position))
+        is_packed = mask is not None and len(mask.shape) == 3
+        kept = ops.transpose(positions_in(mask)[:, 1:] > 0) if is_packed else None
+        forget, new = (ops.cast(gate, "float32") for gate in by_position)
+        states = recurrence(forget, new, kept)
         output = ops.relu(ops.cast(ops.transpose(states, (1, 0, 2)), self.compute_dtype))
         return (output, None) if return_attention_scores else output
 
@@ -84,8 +92,7 @@ def _(unit: SSRU, rows: Any, cache: Any, at: Step) -> tuple[Any, Any]:
     return ops.relu(state), ops.reshape(state, (-1, at.beams, unit.hidden_size))
 
 
-@ops.custom_gradient
-def recurrence(forget: Any, new: Any) -> Any:
+def recurrence(forget: Any, new: Any, kept: Any = None) -> Any:
     """c_t = f_t * c_(t-1) + (1 - f_t) * u_t, c_0 = 0.
 
     The gradient is written out: XLA compiles no gradient of a loop whose length TensorFlow does not know.
@@ -93,21 +100,34 @@ def recurrence(forget: Any, new: Any) -> Any:
     Args:
         forget: f, float32 [length, batch, hidden].
         new: u, float32 [length, batch, hidden].
+        kept: whether each position but the first has a state before it, bool [length - 1, batch]; `None` has
+            one everywhere. Elsewhere c_(t-1) is 0.
 
     Returns:
         c, float32 [length, batch, hidden].
     """
-    states = accumulate(forget, (1 - forget) * new)
+    kept = None if kept is None else ops.cast(kept, forget.dtype)[:, :, None]
 
-    def gradient(*args: Any, upstream: Any = None) -> tuple[Any, Any]:
-        up = args[0] if upstream is None else upstream
-        nothing = ops.zeros_like(forget[:1])
-        # A state changes the output of its position, and the next state by that one's f.
-        slope = accumulate(ops.concatenate([forget[1:], nothing]), up, reverse=True)
-        before = ops.concatenate([nothing, states[:-1]])
-        return slope * (before - new), slope * (1 - forget)
+    def keep(x: Any) -> Any:
+        """Sets to 0 what a position gets of one before it, [length - 1, batch, hidden]."""
+        return x if kept is None else x * kept
 
-    return states, gradient
+    @ops.custom_gradient
+    def states_of(forget: Any, new: Any) -> Any:
+        decay = forget if kept is None else ops.concatenate([forget[:1], keep(forget[1:])])
+        states = accumulate(decay, (1 - forget) * new)
+
+        def gradient(*args: Any, upstream: Any = None) -> tuple[Any, Any]:
+            up = args[0] if upstream is None else upstream
+            nothing = ops.zeros_like(forget[:1])
+            # A state changes the output of its position, and the next state by that one's f.
+            slope = accumulate(ops.concatenate([decay[1:], nothing]), up, reverse=True)
+            before = ops.concatenate([nothing, keep(states[:-1])])
+            return slope * (before - new), slope * (1 - forget)
+
+        return states, gradient
+
+    return states_of(forget, new)
 
 
 def accumulate(decay: Any, added: Any, reverse: bool = False) -> Any:

@@ -22,8 +22,11 @@ import numpy as np
 from jax.experimental import multihost_utils
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from t2t_revival.data.batching import packed_shape
+from t2t_revival.data.examples import SIDES
+from t2t_revival.data.packing import SEGMENTS
 from t2t_revival.errors import T2TError
-from t2t_revival.training.engines.engine import Build, Engine, StepLogs, accumulation
+from t2t_revival.training.engines.engine import Build, Engine, StepLogs, accumulation, packs
 from t2t_revival.training.engines.jax_update import OptimizerState, apply_gradients, first_state, in_blocks
 from t2t_revival.utils.keras_hooks import gradient_sums, release
 from t2t_revival.utils.texts import readable_size
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     from t2t_revival.training.run_config import RunConfig
 
 
+Batch = dict[str, jax.Array]  # an `Element` on the devices
 AXIS = "batch"
 COMPILED = "compiled"  # folder in output_dir: compiled steps, which a training that resumes finds there
 BATCHES_AHEAD = 4  # on the device, before they are needed
@@ -155,7 +159,7 @@ class JaxEngine(Engine):
     """A compiled step on all devices.
 
     Args:
-        config: reads `strategy`, `shard_optimizer` and `output_dir`.
+        config: reads `strategy`, `shard_optimizer`, `packed`, `num_buckets` and `output_dir`.
 
     Raises:
         T2TError: the other processes of a "multi_worker" training cannot be reached.
@@ -177,6 +181,7 @@ class JaxEngine(Engine):
         self._elements: Prefetch | None = None
         if not jax.config.values["jax_compilation_cache_dir"]:
             jax.config.update("jax_compilation_cache_dir", str(config.output_dir / COMPILED))
+        self._config = config
         self._shards_optimizer = config.shard_optimizer and self.replicas > 1
 
     def prepare(self, model: TrainingTransformer) -> None:
@@ -207,8 +212,7 @@ class JaxEngine(Engine):
 
     def step_memory(self, hparams: HParams) -> int:
         """Estimates the memory of each device in bytes, by XLA, in a step of the longest sentences."""
-        rows = max(1, hparams.batch_size // hparams.max_length) * self.replicas
-        estimate = self.compile_step(rows, hparams.max_length).memory_analysis()
+        estimate = self.compile_step(*packed_shape(hparams, self.replicas)).memory_analysis()
         assert estimate, "CPUs and GPUs have one"
         held = estimate.argument_size_in_bytes + estimate.output_size_in_bytes - estimate.alias_size_in_bytes
         return held + estimate.temp_size_in_bytes
@@ -270,10 +274,13 @@ class JaxEngine(Engine):
             state,
             shardings,
         )
-        shapes = [((rows, length), "int32"), ((rows, length), "int32"), ((rows,), "float32")]
+        is_packed = packs(self._config, self._model.hparams, self.pads_to_bucket)
+        names = (*SIDES, *SEGMENTS) if is_packed else SIDES
+        shapes: dict[str, Any] = dict.fromkeys(names, ((rows, length), "int32"))
+        shapes["weights"] = (rows, 1), "float32"
         if self._model.hparams.guided_alignment_weight:
-            shapes.append(((rows, length, length), "float32"))
-        batch = tuple(jax.ShapeDtypeStruct(*shape, sharding=self._split) for shape in shapes)
+            shapes["alignments"] = (rows, length, length), "float32"
+        batch = {name: jax.ShapeDtypeStruct(*shape, sharding=self._split) for name, shape in shapes.items()}
         return self._jitted(shardings).lower(placed, batch).compile()
 
     @property
@@ -291,22 +298,21 @@ class JaxEngine(Engine):
         outputs = shardings, self._everywhere
         return jax.jit(self._train_step, donate_argnums=0, out_shardings=outputs)
 
-    def _train_step(self, state: State, batch: tuple[jax.Array, ...]) -> tuple[State, StepLogs]:
+    def _train_step(self, state: State, batch: Batch) -> tuple[State, StepLogs]:
         gradient = jax.value_and_grad(self._losses, has_aux=True)
         scale = state.optimizer.loss_scale.scale
         (_, (loss, plain, others)), gradients = gradient(state.weights, state.others, scale, batch)
         weights, new = apply_gradients(self._model.optimizer, state.weights, gradients, state.optimizer)
         return State(weights, others, new), StepLogs(loss, plain, new.updates, new.loss_scale.scale)
 
-    def _losses(self, weights: Any, others: Any, scale: Any, batch: tuple[jax.Array, ...]) -> Any:
+    def _losses(self, weights: Any, others: Any, scale: Any, batch: Batch) -> Any:
         """Returns the loss times `scale`; and the loss, the plain cross-entropy, and the new `others`.
 
         Weights are scaled, and not the loss, since gradients in float16 are computed along with it.
         """
-        inputs, targets, row_weights, *alignments = batch
-        x = {"inputs": inputs, "targets": targets}
-        x |= {"alignments": alignments[0]} if alignments else {}
-        token_weights = jnp.where(targets != 0, row_weights[:, None] * scale, 0.0)
+        x = {name: array for name, array in batch.items() if name != "weights"}
+        targets = x["targets"]
+        token_weights = jnp.where(targets != 0, batch["weights"] * scale, 0.0)
         model = self._model
         variables = [*model.trainable_variables, *model.non_trainable_variables]
         mapping = list(zip(variables, [*weights, *others], strict=True))
@@ -329,11 +335,11 @@ class JaxEngine(Engine):
             return self._everywhere
         return NamedSharding(self._mesh, PartitionSpec(*(None,) * axes[0], AXIS))
 
-    def _place(self, element: Element) -> tuple[jax.Array, ...]:
+    def _place(self, element: Element) -> Batch:
         """Copies a batch to the devices, each of which gets its rows."""
-        inputs, targets, weights, *alignments = element
-        weights = np.broadcast_to(weights, len(inputs))
-        return tuple(self._put(array, self._split) for array in (inputs, targets, weights, *alignments))
+        weights, rows = element["weights"], len(element["inputs"])
+        element = element | {"weights": np.broadcast_to(weights, (rows, weights.shape[1]))}
+        return {name: self._put(array, self._split) for name, array in element.items()}
 
     def _put(self, array: Any, sharding: NamedSharding) -> jax.Array:
         """Copies an array that all processes have to the devices."""

@@ -236,17 +236,17 @@ def batch_dataset(batches: TrainingBatches) -> tf.data.Dataset:
     """Returns the endless batches of a training, as `TrainingBatches.elements` has them.
 
     Returns:
-        Elements ({"inputs": int32 [n, s], "targets": int32 [n, t]}, labels int32 [n, t], weights
-        float32 [n, t]); where batches are aligned, the inputs have "alignments" too, float32 [n, t, s]. The
-        labels are the targets; their weights are 0 at padding.
+        Elements (inputs, labels int32 [n, t], weights float32 [n, t]), where inputs are all arrays but the
+        weights. The labels are the targets; their weights are 0 at padding.
 
     Raises:
         tf.errors.OpError: during iteration; the original exception is in `batches.error`.
     """
-    ids = tf.TensorSpec([None, None], tf.int32)
-    signature = [ids, ids, tf.TensorSpec([None], tf.float32)]
-    if batches.aligned:
-        signature.append(tf.TensorSpec([None, None, None], tf.float32))
+    kinds = {"weights": (2, tf.float32), "alignments": (3, tf.float32)}
+    signature = {
+        name: tf.TensorSpec([None] * rank, kind)
+        for name, (rank, kind) in ((name, kinds.get(name, (2, tf.int32))) for name in batches.names)
+    }
 
     def begin() -> Iterator[Element]:
         # The first such data set turns that off under Python 3.11 and newer (`ApplyPython311MemoryPatch`):
@@ -254,7 +254,7 @@ def batch_dataset(batches: TrainingBatches) -> tf.data.Dataset:
         keep_freed_memory()
         return _until_exit(batches.elements())
 
-    data = tf.data.Dataset.from_generator(begin, output_signature=tuple(signature))
+    data = tf.data.Dataset.from_generator(begin, output_signature=signature)
     options = tf.data.Options()
     options.experimental_distribute.auto_shard_policy = tf.data.experimental.AutoShardPolicy.OFF
     data = data.apply(tf.data.experimental.assert_cardinality(tf.data.INFINITE_CARDINALITY))
@@ -284,7 +284,7 @@ def _until_exit(elements: Iterator[Element]) -> Iterator[Element]:
             atexit.unregister(end)
 
 
-def _with_weights(inputs: tf.Tensor, targets: tf.Tensor, weights: tf.Tensor, *alignments: tf.Tensor) -> tuple:
-    weights = tf.cast(targets != 0, tf.float32) * weights[:, None]
-    x = {"inputs": inputs, "targets": targets}
-    return (x | {"alignments": alignments[0]} if alignments else x), targets, weights
+def _with_weights(element: dict[str, tf.Tensor]) -> tuple:
+    x = {name: array for name, array in element.items() if name != "weights"}
+    targets = x["targets"]
+    return x, targets, tf.cast(targets != 0, tf.float32) * element["weights"]

@@ -30,6 +30,7 @@ STEPS = 20
 EXAMPLES = 48  # all of them in each update, so that only the way they are shared differs
 TOKENS = 9 * EXAMPLES
 PLAIN = {"layer_prepostprocess_dropout": 0.0, "max_length": 9, "min_length_bucket": 9, "batch_size": TOKENS}
+PACKED, PACKED_ROWS = {"packed": True}, {"max_length": 27, "batch_size": 27 * 16}
 DROPOUT = {"batch_size": 9 * 12, "layer_prepostprocess_dropout": 0.1, "train_steps": 8, "ema_decay": 0.9}
 SHARED = (
     "2 devices",
@@ -129,6 +130,8 @@ def outcomes(copies: list[Path], folder: Path, tensorflow: tuple[Path, list[floa
     jobs.add("dropout", DROPOUT)
     jobs.add("dropout, in parts", {**DROPOUT, "train_steps": 3})
     jobs.add("dropout, in parts", DROPOUT)
+    jobs.add("packed", PACKED_ROWS, begun, config={"packed": None})
+    jobs.add("packed, 4 devices", {**PACKED_ROWS, "batch_size": 27 * 4}, begun, devices=4, config=PACKED)
     bad = {"weights": {"2": float("nan"), "4": float("inf"), "5": 1e25}}
     jobs.add("bad batches", {"train_steps": 4}, config={"max_nonfinite_steps": 4}, **bad)
     return jobs.run()
@@ -168,6 +171,19 @@ def test_losses_are_tensorflows(outcomes: dict[str, Outcome], tensorflow: tuple[
     np.testing.assert_allclose(losses, tensorflow[1], rtol=1e-4)
     assert losses[-1] < losses[0] - 0.1, "it learns"
     assert outcomes["1 devices"]["compilations"] == 1
+
+
+def test_losses_of_packed_batches_are_tensorflows(
+    outcomes: dict[str, Outcome], copies: list[Path], folder: Path, tensorflow: tuple[Path, list[float]]
+) -> None:
+    """Rows of 27 tokens, which are packed under JAX where nobody says so; `begun` was trained without."""
+    hparams = HPARAMS.replace(**{**PLAIN, **PACKED_ROWS}, train_steps=3 + STEPS)
+    begun = shutil.copytree(tensorflow[0], folder / "tensorflow, packed")
+    config = RunConfig(begun, strategy="default", log_steps=1, packed=True)
+    expected, _ = train_and_list_losses(copies, hparams, VOCAB, config)
+    np.testing.assert_allclose(outcomes["packed"]["losses"], expected, rtol=1e-4)
+    np.testing.assert_allclose(outcomes["packed, 4 devices"]["losses"], expected, rtol=1e-4)
+    assert outcomes["packed"]["compilations"] == 1
 
 
 @pytest.mark.nightly
