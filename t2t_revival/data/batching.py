@@ -16,7 +16,7 @@ import numpy as np
 
 from t2t_revival.data import examples
 from t2t_revival.data.examples import SIDES, Mixing
-from t2t_revival.data.packing import SEGMENTS, Places, packed_batches, places_of
+from t2t_revival.data.packing import SEGMENTS, WINDOW, Places, packed_batches, places_of
 from t2t_revival.data.records import SplitData
 from t2t_revival.data.subword_dropout import pair_keys, sample
 from t2t_revival.data.vocabulary.text_encoder import Splits
@@ -101,7 +101,7 @@ def resume_from(state: IteratorState, key: str) -> tuple[IteratorState, str | No
 
 def is_packed(state: IteratorState) -> bool:
     """Returns whether the batches before this state were packed."""
-    return _settings(state.cut).values["packed"] == "1"
+    return _settings(state.cut).values["packed"] != "0"
 
 
 def _settings(key: str) -> MadeOf:
@@ -203,7 +203,7 @@ class TrainingBatches:
             f"length_bucket_step={hparams.length_bucket_step} num_buckets={settings.num_buckets} "
             f"subword_dropout={hparams.subword_dropout} subword_dropout_side={hparams.subword_dropout_side}"
             + (f" mixture={mixture}" if mixture else "")
-            + (" packed=1" if settings.packed else "")
+            + (f" packed={WINDOW}" if settings.packed else "")
         )
         self._mixing = Mixing(data.corpora, settings.seed, settings.chunk)
         self._start, self.note = resume_from(start, self._batching_key)

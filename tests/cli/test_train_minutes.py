@@ -9,7 +9,6 @@ import pytest
 from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.hparams.hparams import OF_LENGTH, HParams
 from t2t_revival.model_folder import ModelFolder
-from tests.cli.conftest import failure
 from tests.cli.trainer_command import SMALL, train
 from tests.support.line_corpus import write_corpus
 
@@ -71,8 +70,3 @@ def test_a_schedule_that_falls_to_0_is_as_long_as_the_training(
 ) -> None:
     hparams = HParams(learning_rate_schedule=schedule).of_length(100)
     assert tuple(getattr(hparams, name) for name in OF_LENGTH) == expected
-
-
-def test_it_has_one_length(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert "--train_steps" in failure(capsys, train(data, tmp_path, "--train_steps=2", "--train_minutes=5"))
-    assert "=train_steps=" in failure(capsys, train(data, tmp_path, "--train_minutes=5", hparams=SMALL))
