@@ -32,7 +32,6 @@ from t2t_revival.utils.texts import shown
 FILE_NAME = "hparams.json"
 T = TypeVar("T")
 OF_LENGTH = ("train_steps", "learning_rate_warmup_steps", "learning_rate_decay_steps")
-FALLING = ("single_cycle_cos_decay", "linear_decay")  # factors that are 0 at the end of the training
 WARMUP_SHARE = 0.2  # of the updates, the longest warm-up before these where the number follows from a time
 EQUATION_3 = "constant*linear_warmup*rsqrt_decay*rsqrt_hidden_size"
 TRUTH = {"true": True, "1": True, "false": False, "0": False}
@@ -337,9 +336,9 @@ class HParams:
             raise T2TError(did_you_mean(unknown[0], known, "hparam"))
         return dataclasses.replace(self, **changes)
 
-    def of_length(self, steps: int) -> HParams:
-        """Returns a copy for a training of so many updates, with a schedule that falls to 0 in these."""
-        if not any(factor in self.learning_rate_schedule for factor in FALLING):
+    def of_length(self, steps: int, falls: bool) -> HParams:
+        """Returns a copy for a training of so many updates; `falls`: to a learning rate of 0 in these."""
+        if not falls:
             return self.replace(train_steps=steps)
         warmup = min(self.learning_rate_warmup_steps, max(1, int(WARMUP_SHARE * steps)))
         decay = min(self.learning_rate_decay_steps, max(1, steps - warmup))

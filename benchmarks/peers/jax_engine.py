@@ -51,9 +51,8 @@ def build(config: Config, batches: list[Batch]) -> Contestant:
     hparams = hparams_of(config)
     precision = "float32" if config.precision == "float32" else "mixed_bfloat16"
     model = compile_model(build_model(hparams, config.vocab_size, precision), hparams)
-    engine = JaxEngine(
-        RunConfig(Path(tempfile.mkdtemp()), strategy="default", packed=False)
-    )  # for compiled steps
+    compiled = Path(tempfile.mkdtemp())
+    engine = JaxEngine(RunConfig(compiled, strategy="default", packed=False))
     engine.prepare(model)
     start_step = engine.start(cast(Any, Repeated(batches)))
 

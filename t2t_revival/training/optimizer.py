@@ -17,6 +17,7 @@ import keras
 from keras import ops
 
 from t2t_revival import registration
+from t2t_revival.curve_files import ANNEALED
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.utils.keras_hooks import (
@@ -54,6 +55,13 @@ def learning_rate(hparams: HParams, step: Any) -> Any:
     for factor in registration.schedule_factors(hparams.learning_rate_schedule):
         rate = rate * ops.cast(factor(step, hparams), "float32")
     return rate
+
+
+def falls_to_zero(hparams: HParams) -> bool:
+    """Returns whether the learning rate is at `train_steps` below `ANNEALED` of that after the warm-up."""
+    steps = hparams.learning_rate_warmup_steps, hparams.train_steps
+    first, last = (float(learning_rate(hparams, step)) for step in steps)
+    return last < ANNEALED * first
 
 
 @keras.saving.register_keras_serializable("t2t_revival")

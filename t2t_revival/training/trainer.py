@@ -29,6 +29,7 @@ from t2t_revival.training.engines.engine import Engine, accumulation, packs
 from t2t_revival.training.events import EARLY, NoteEvent, OnEvent, ignore_event
 from t2t_revival.training.model import TrainingTransformer, build_model, compile_model
 from t2t_revival.training.monitor import Evaluate, Monitor
+from t2t_revival.training.optimizer import falls_to_zero
 from t2t_revival.training.run_config import RunConfig
 from t2t_revival.training.state import DivergedError, Fingerprints, Progress, Seen, TrainingState
 from t2t_revival.utils.keras_hooks import set_random_seed
@@ -173,7 +174,7 @@ class Trainer:
         start, pace = self._seconds_of_updates(min(max(PACE_SECONDS[0], minutes), PACE_SECONDS[1]))
         seconds = (1 - EVALUATION_SHARE) * 60 * minutes - (time.monotonic() - began) - start
         steps = self.engine.all_reduce_max(max(2, int(seconds / pace)))
-        return replace(self, hparams=self.hparams.of_length(steps))
+        return replace(self, hparams=self.hparams.of_length(steps, falls_to_zero(self.hparams)))
 
     def _seconds_of_updates(self, measured: float) -> tuple[float, float]:
         """Returns the time of the first updates, which trace the step, and the median one of others."""

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from t2t_revival import registration
 from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.hparams.hparams import OF_LENGTH, HParams
 from t2t_revival.model_folder import ModelFolder
+from t2t_revival.training.optimizer import falls_to_zero
 from tests.cli.trainer_command import SMALL, train
 from tests.support.line_corpus import write_corpus
 
@@ -57,16 +59,26 @@ def test_it_keeps_its_length_when_it_resumes(
     assert "the training keeps its 6 updates" in capsys.readouterr().err
 
 
+@pytest.fixture
+def usr_falling(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Has a user's factor of the learning rate."""
+    factor = {"usr_falling": lambda step, hparams: 1 - step / hparams.train_steps}
+    monkeypatch.setattr(registration, "SCHEDULE_FACTORS", {**registration.SCHEDULE_FACTORS, **factor})
+
+
 @pytest.mark.parametrize(
     ("schedule", "expected"),
     [
         ("constant*linear_warmup*single_cycle_cos_decay", (100, 20, 80)),
         ("constant*linear_warmup*linear_decay", (100, 20, 80)),
+        ("constant*linear_warmup*usr_falling", (100, 20, 80)),
         ("constant*linear_warmup*rsqrt_decay*rsqrt_hidden_size", (100, 4000, 5000)),
     ],
 )
+@pytest.mark.usefixtures("usr_falling")
 def test_a_schedule_that_falls_to_0_is_as_long_as_the_training(
     schedule: str, expected: tuple[int, int, int]
 ) -> None:
-    hparams = HParams(learning_rate_schedule=schedule).of_length(100)
+    hparams = HParams(learning_rate_schedule=schedule)
+    hparams = hparams.of_length(100, falls_to_zero(hparams))
     assert tuple(getattr(hparams, name) for name in OF_LENGTH) == expected
