@@ -19,6 +19,7 @@ from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.extension import extends
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
+from t2t_revival.hparams.variants import PACKED
 from t2t_revival.model_folder import ModelFolder, Run
 from t2t_revival.utils.files import path_of
 from t2t_revival.utils.made_of import MadeOf
@@ -234,3 +235,20 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "output_dir", path_of(self.output_dir, "output_dir"))
+
+
+def packs(config: RunConfig, hparams: HParams, compiles_shapes: bool) -> bool:
+    """Returns whether batches are packed: as asked for, or else where each shape is compiled.
+
+    Raises:
+        T2TError: it is asked for, but the model does not support it, or buckets are asked for, too.
+    """
+    lacking = hparams.not_held_by(PACKED)
+    if config.packed and config.num_buckets:
+        raise T2TError("packed batches have no buckets: give --packed or --num_buckets")
+    if config.packed and lacking:
+        name, value = lacking.popitem()
+        raise T2TError(
+            f"a packed batch does not support {name}={value}, which this model has: leave out --packed"
+        )
+    return compiles_shapes and not (config.num_buckets or lacking) if config.packed is None else config.packed

@@ -9,8 +9,7 @@ from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.model_folder import ModelFolder, Run
 from t2t_revival.problems.problem import TRAIN, Data, Problem
-from t2t_revival.training.engines.engine import packs
-from t2t_revival.training.run_config import RunConfig
+from t2t_revival.training.run_config import RunConfig, packs
 
 
 @dataclass(frozen=True)

@@ -25,12 +25,12 @@ from t2t_revival.data.vocabulary.text_encoder import Splits
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.model_folder import ModelFolder
-from t2t_revival.training.engines.engine import Engine, accumulation, packs
+from t2t_revival.training.engines.engine import Engine, accumulation
 from t2t_revival.training.events import EARLY, NoteEvent, OnEvent, ignore_event
 from t2t_revival.training.model import TrainingTransformer, build_model, compile_model
 from t2t_revival.training.monitor import Evaluate, Monitor
 from t2t_revival.training.optimizer import falls_to_zero
-from t2t_revival.training.run_config import RunConfig
+from t2t_revival.training.run_config import RunConfig, packs
 from t2t_revival.training.state import DivergedError, Fingerprints, Progress, Seen, TrainingState
 from t2t_revival.utils.keras_hooks import set_random_seed
 from t2t_revival.utils.texts import readable_size

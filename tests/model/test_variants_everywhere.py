@@ -14,7 +14,7 @@ from t2t_revival.addons.imports.transformers import import_folder
 from t2t_revival.data.packing import SEGMENTS
 from t2t_revival.data.vocabulary.text_encoder import EOS
 from t2t_revival.hparams.variants import ALL, ANY, PACKED, VARIANTS
-from t2t_revival.training.engines.engine import packs
+from t2t_revival.training.run_config import packs
 from tests.support.doors import HPARAMS, LINES, Doors, Model, eagerly, on_jax
 from tests.support.exported import asking
 from tests.support.searches import ensemble

@@ -12,12 +12,10 @@ import numpy as np
 
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams.hparams import HParams
-from t2t_revival.hparams.variants import PACKED
 
 if TYPE_CHECKING:
     from t2t_revival.data.batching import TrainingBatches
     from t2t_revival.training.model import TrainingTransformer
-    from t2t_revival.training.run_config import RunConfig
 
 Build: TypeAlias = "Callable[[HParams, int], TrainingTransformer]"
 
@@ -158,20 +156,3 @@ def accumulation(hparams: HParams, replicas: int) -> int:
         replicas: number of replicas that share each micro-batch.
     """
     return max(1, math.floor(hparams.effective_batch_size / (hparams.batch_size * replicas) + 0.5))
-
-
-def packs(config: RunConfig, hparams: HParams, compiles_shapes: bool) -> bool:
-    """Returns whether batches are packed: as asked for, or else where each shape is compiled.
-
-    Raises:
-        T2TError: it is asked for, but the model does not support it, or buckets are asked for, too.
-    """
-    lacking = hparams.not_held_by(PACKED)
-    if config.packed and config.num_buckets:
-        raise T2TError("packed batches have no buckets: give --packed or --num_buckets")
-    if config.packed and lacking:
-        name, value = lacking.popitem()
-        raise T2TError(
-            f"a packed batch does not support {name}={value}, which this model has: leave out --packed"
-        )
-    return compiles_shapes and not (config.num_buckets or lacking) if config.packed is None else config.packed

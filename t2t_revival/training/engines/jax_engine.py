@@ -26,8 +26,9 @@ from t2t_revival.data.batching import packed_shape
 from t2t_revival.data.examples import SIDES
 from t2t_revival.data.packing import SEGMENTS
 from t2t_revival.errors import T2TError
-from t2t_revival.training.engines.engine import Build, Engine, StepLogs, accumulation, packs
+from t2t_revival.training.engines.engine import Build, Engine, StepLogs, accumulation
 from t2t_revival.training.engines.jax_update import OptimizerState, apply_gradients, first_state, in_blocks
+from t2t_revival.training.run_config import packs
 from t2t_revival.utils.keras_hooks import gradient_sums, release
 from t2t_revival.utils.texts import readable_size
 
