@@ -79,7 +79,7 @@ class Problem:
     large_vocab_size: int = VOCAB_SIZE
     folder_vocab_sizes: tuple[tuple[int, int], ...] = FOLDER_VOCAB_SIZES
     separate_vocabularies: bool | None = None  # of a class for two scripts, True
-    usual_hparams: tuple[str, str, str] = ("tiny", "small", "base")  # sample; up to a million pairs; more
+    usual_hparams: tuple[str, str, str] = ("tiny", "auto", "base")  # sample; up to a million pairs; more
     config_type: type[DataConfig] = DataConfig
     lines_have_tags: bool = False  # whether each line begins with a tag of the vocabulary
     separates_words: bool = False  # whether inputs have a space between any two words

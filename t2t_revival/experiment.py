@@ -13,6 +13,7 @@ from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.evaluation.decoded import tokenizer_setting
 from t2t_revival.evaluation.split_scores import SplitScores
 from t2t_revival.hparams import HParams
+from t2t_revival.hparams.auto import AUTO
 from t2t_revival.model_folder import ModelFolder, Run
 from t2t_revival.parsing.symbols import token_flags
 from t2t_revival.problems.problem import DEV, TRAIN, Data
@@ -105,7 +106,8 @@ class Experiment:
                 on_event(NoteEvent(kept))
             elif config.train_minutes:
                 on_event(NoteEvent("measuring the speed of the first updates"))
-                trainer = trainer.lasting(config.train_minutes)
+                most = hparams.train_steps if self.hparams_set == AUTO else None
+                trainer = trainer.lasting(config.train_minutes, most)
                 hparams = trainer.hparams
                 length = f"{hparams.train_steps:,} updates, warm-up {hparams.learning_rate_warmup_steps:,}"
                 on_event(NoteEvent(f"train_minutes={config.train_minutes:g}: {length}"))

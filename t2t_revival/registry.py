@@ -16,11 +16,11 @@ the decorators for modules that this one imports.
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from t2t_revival import t2t_names
 from t2t_revival.errors import T2TError
-from t2t_revival.hparams import HParams
+from t2t_revival.hparams import HParams, auto
 from t2t_revival.problems import Problem, translate_pair
 from t2t_revival.registration import (
     HPARAMS,
@@ -38,8 +38,12 @@ from t2t_revival.registration import (
     usr_dir,
 )
 
+if TYPE_CHECKING:
+    from t2t_revival.data.config import Metadata
+
 __all__ = [
     "REVERSED",
+    "fit_vocabulary",
     "has_problem",
     "hparams",
     "import_usr_dir",
@@ -54,7 +58,10 @@ __all__ = [
     "register_schedule_factor",
     "snake_case",
     "usr_dir",
+    "usual_hparams",
 ]
+
+LARGE_CORPUS = 1_000_000  # pairs, from which on the paper's base model is proposed
 
 
 def problem(name: str, **settings: Any) -> Problem:
@@ -105,6 +112,22 @@ def hparams(name: str, overrides: str = "") -> HParams:
     if name not in HPARAMS:
         raise T2TError(t2t_names.explain_hparams(name) or unknown(name, HPARAMS, "hparams set"))
     return HPARAMS[name]().override(overrides)
+
+
+def usual_hparams(problem: Problem, metadata: Metadata) -> tuple[str, HParams]:
+    """Returns the hparams for a problem's data where nobody names a set, and the name of their set."""
+    counts = metadata.splits["train"]
+    tiny, small, base = problem.usual_hparams
+    name = tiny if metadata.source == "sample" else base if counts.examples >= LARGE_CORPUS else small
+    tokens = sum(length * examples for length, examples in counts.lengths.items())
+    return name, auto.fitted(counts.examples, tokens) if name == auto.AUTO else hparams(name)
+
+
+def fit_vocabulary(problem: Problem) -> None:
+    """Has the data of a problem get the vocabulary that fits the set `auto`, unless its class has its own."""
+    sizes = Problem.folder_vocab_sizes
+    if problem.folder_vocab_sizes is sizes and not problem.lines_have_tags:
+        problem.forward.folder_vocab_sizes = auto.vocab_sizes(sizes)
 
 
 def list_problems() -> dict[str, str]:

@@ -18,6 +18,7 @@ import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
+from t2t_revival import registry
 from t2t_revival.cli.support.command import Command
 from t2t_revival.cli.support.flags import flag
 from t2t_revival.cli.support.problem_flags import DATA_DIR, DataFlags
@@ -29,7 +30,6 @@ from t2t_revival.problems.problem import TRAIN, Problem
 from t2t_revival.utils.extras import require
 
 COLUMNS = ("pairs", "skipped", "shards", "source tokens", "target tokens")
-LARGE_CORPUS = 1_000_000  # pairs for which the paper's base model is proposed
 
 
 @dataclass(frozen=True)
@@ -133,9 +133,7 @@ def _places(metadata: Metadata, problem: Problem, flags: DatagenFlags) -> list[s
 
 def _next(metadata: Metadata, problem: Problem, flags: DatagenFlags) -> CommandLine:
     """The command that trains on this data."""
-    large = metadata.splits["train"].examples >= LARGE_CORPUS
-    tiny, small, base = problem.usual_hparams
-    hparams_set = tiny if metadata.source == "sample" else base if large else small
+    hparams_set, _ = registry.usual_hparams(problem, metadata)
     folder = flags.data_dir if flags.data_dir != DATA_DIR else None
     names = {"problem": flags.problem, "hparams_set": hparams_set}
     return CommandLine("t2t-trainer", **names, data_dir=folder, t2t_usr_dir=flags.t2t_usr_dir)

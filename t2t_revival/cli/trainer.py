@@ -1,6 +1,6 @@
 """`t2t-trainer`: trains a problem's model.
 
-t2t-trainer --problem=translate_ende --hparams_set=big
+t2t-trainer --problem=translate_ende [--hparams_set=big]
             [--data_source=FOLDER|sample|wmt14|tfds:NAME/CONFIG|hf:OWNER/NAME/CONFIG]
 
 Trains a problem's model; generates the problem's data first where it is missing. Ctrl-C (SIGINT), SIGTERM and
@@ -15,6 +15,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from t2t_revival import registry
 from t2t_revival.checkpoints.selection import best_value
 from t2t_revival.cli.support import tensorflow_setup
 from t2t_revival.cli.support.command import EXIT_SIGNAL, Command
@@ -25,9 +26,10 @@ from t2t_revival.cli.support.run_flags import TrainingFlags
 from t2t_revival.cli.support.subcommand import BestExport
 from t2t_revival.curve_files import best_row, is_annealed, is_falling
 from t2t_revival.errors import CommandLine, T2TError
+from t2t_revival.hparams.auto import AUTO, MINUTES
 from t2t_revival.hparams.hparams import HParams
 from t2t_revival.model_folder import ModelFolder
-from t2t_revival.problems.problem import DEV
+from t2t_revival.problems.problem import DEV, TRAIN, Data
 from t2t_revival.training.events import EARLY, BestEvent, EvaluatedEvent, Event, NoteEvent, StepEvent
 from t2t_revival.training.run_config import WarmStart
 from t2t_revival.training.start import Start, check_run
@@ -59,6 +61,10 @@ class TrainerFlags(DataFlags, TrainingFlags):
         "Write a version of output_dir/export whenever a checkpoint is the best, while the training goes on.",
     )
 
+    def named_set(self) -> str:
+        """The value of `--hparams_set`; without it, the set that fits the corpus."""
+        return self.hparams_set or AUTO
+
 
 def _train(flags: TrainerFlags) -> int:
     warm_start = like = None
@@ -73,11 +79,10 @@ def _train(flags: TrainerFlags) -> int:
     folder = ModelFolder(flags.run_dir())
     if warm_start and folder.path.absolute() == warm_start.folder.path:
         raise T2TError(f"--warm_start_from={folder.path} is the output_dir too: give another --output_dir")
-    hparams = flags.run_hparams(folder, like)
-    if flags.freeze is not None:
-        if "freeze=" in flags.hparams:
-            raise T2TError("--freeze and --hparams=freeze=... are the same: give one of them")
-        hparams = hparams.replace(freeze=flags.freeze)
+    if not flags.hparams_set:
+        flags = replace(flags, hparams_set=folder.run.hparams_set if folder.has_run else AUTO)
+    fits = flags.hparams_set == AUTO and not folder.has_run and not like
+    hparams = _hparams(flags, folder, like)
     flags.check_metrics(problem)
     if mixture := problem.requested_mixture:
         _check_corpora(flags, [corpus.name for corpus in mixture.corpora])
@@ -87,6 +92,8 @@ def _train(flags: TrainerFlags) -> int:
     config = replace(flags.config, output_dir=folder.path, warm_start=warm_start)
     has_data = problem.has_data(flags.data_path)
     if not has_data:
+        if fits:
+            registry.fit_vocabulary(problem)
         check_run(folder, problem, hparams, flags.named_set(), config)
         if config.strategy == "multi_worker":
             raise T2TError(
@@ -98,12 +105,40 @@ def _train(flags: TrainerFlags) -> int:
             tensorflow_setup.num_training_parts(hparams.batch_size)  # sets threads before TensorFlow starts
         flags.generate_data(problem)
     data = problem.open(flags.data_path)
+    if fits:
+        name, usual = registry.usual_hparams(problem, data.metadata)
+        hparams = _hparams(flags, folder, like, usual)
+        has_length = flags.train_steps or config.train_minutes or "train_steps=" in flags.hparams
+        if name == AUTO and not has_length:
+            config = replace(config, train_minutes=MINUTES)
+        say(_choice(data, name, hparams))
     start = Start.prepare(data, hparams, flags.named_set(), config, folder)
     for note in data.check_origins() if has_data else ():
         say(note)
     _check_corpora(flags, list(data.corpora(DEV)))
     tensorflow_setup.load_backend()
     return _run(flags, hparams, start)
+
+
+def _hparams(
+    flags: TrainerFlags, folder: ModelFolder, like: HParams | None, usual: HParams | None = None
+) -> HParams:
+    """Returns the hparams of the training; see `TrainingFlags.run_hparams`."""
+    hparams = flags.run_hparams(folder, like, usual)
+    if flags.freeze is None:
+        return hparams
+    if "freeze=" in flags.hparams:
+        raise T2TError("--freeze and --hparams=freeze=... are the same: give one of them")
+    return hparams.replace(freeze=flags.freeze)
+
+
+def _choice(data: Data, name: str, hparams: HParams) -> str:
+    """Says what was chosen for a corpus, and why."""
+    counts, pieces = data.metadata.splits[TRAIN], data.vocabularies.inputs.size
+    why = f"{counts.examples:,} pairs" if data.metadata.source != "sample" else "the sample corpus"
+    layers = f"{hparams.encoder_layers}+{hparams.decoder_layers} layers"
+    model = f"{layers}, {hparams.hidden_size}/{hparams.filter_size}, {pieces:,} pieces"
+    return f"for {why}: {f'the set {name}, ' if name != AUTO else ''}{model}; --hparams_set takes another"
 
 
 def _run(flags: TrainerFlags, hparams: HParams, start: Start) -> int:

@@ -164,8 +164,8 @@ class Trainer:
             engine.chief,
         )
 
-    def lasting(self, minutes: float) -> Trainer:
-        """Returns a training of about so many minutes, evaluations included.
+    def lasting(self, minutes: float, most: int | None = None) -> Trainer:
+        """Returns a training of about so many minutes, evaluations included, and of `most` updates.
 
         The updates that fit are counted by the speed of the first ones, of a model that is thrown away. So
         they are what `train_steps` says, and the length of a schedule that falls to 0.
@@ -173,7 +173,7 @@ class Trainer:
         began = time.monotonic()
         start, pace = self._seconds_of_updates(min(max(PACE_SECONDS[0], minutes), PACE_SECONDS[1]))
         seconds = (1 - EVALUATION_SHARE) * 60 * minutes - (time.monotonic() - began) - start
-        steps = self.engine.all_reduce_max(max(2, int(seconds / pace)))
+        steps = self.engine.all_reduce_max(min(max(2, int(seconds / pace)), most or sys.maxsize))
         return replace(self, hparams=self.hparams.of_length(steps, falls_to_zero(self.hparams)))
 
     def _seconds_of_updates(self, measured: float) -> tuple[float, float]:

@@ -324,15 +324,17 @@ class TrainingFlags(RunFlags):
             if metric.outputs and not self.eval_bleu_sentences:
                 raise T2TError(f"--{name}={value} needs --eval_bleu_sentences above 0")
 
-    def run_hparams(self, folder: ModelFolder, like: HParams | None = None) -> HParams:
+    def run_hparams(
+        self, folder: ModelFolder, like: HParams | None = None, usual: HParams | None = None
+    ) -> HParams:
         """Returns the hparams of a run that is resumed, or else the named set, as the flags change them.
 
-        `like` are those of another model, which the set takes on.
+        `like` are those of another model, which the set takes on; `usual` those of the data, instead of a set.
 
         Raises:
             T2TError: there is no such set, or a value is invalid.
         """
-        named = registry.hparams(self.named_set())
+        named = usual or registry.hparams(self.named_set())
         timed = self.config.train_minutes
         if timed and "train_steps=" in self.hparams:
             raise T2TError(

@@ -1,0 +1,78 @@
+"""The set `auto`, which `t2t-trainer` takes without `--hparams_set`: what fits the number of pairs.
+
+benchmarks/lab_notes/small_corpora.md has the trainings by which it was chosen.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from t2t_revival import registration
+from t2t_revival.hparams.base import small
+from t2t_revival.hparams.hparams import HParams
+
+AUTO = "auto"
+MINUTES = 30.0  # of a training whose length nobody gives
+USUAL = 30_000, 20 * 30_000  # pairs and tokens, where none are known
+WARMUP = 0.2  # share of the updates, at most
+
+
+@dataclass(frozen=True)
+class Fit:
+    """What fits corpora of one size.
+
+    Attributes:
+        pairs: exclusive bound of the size.
+        pieces: of the vocabulary.
+        epochs: after which scores on dev rise no more.
+        changes: of the set `small`.
+    """
+
+    pairs: int
+    pieces: int
+    epochs: int
+    changes: dict[str, Any]
+
+
+FITS = (
+    Fit(60_000, 4000, 150, {"hidden_size": 128, "filter_size": 256}),
+    Fit(500_000, 8000, 30, {}),
+)
+
+
+def fit_of(pairs: int) -> Fit:
+    """Returns what fits a corpus of so many pairs."""
+    return next((fit for fit in FITS if pairs < fit.pairs), FITS[-1])
+
+
+def vocab_sizes(usual: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
+    """Returns pieces under exclusive bounds of pairs; for corpora larger than those here, the usual ones."""
+    own = tuple((fit.pairs, fit.pieces) for fit in FITS)
+    return own + tuple(size for size in usual if size[0] > own[-1][0])
+
+
+def fitted(pairs: int, tokens: int) -> HParams:
+    """Returns the set for a corpus; its `train_steps` are those after which scores rise no more.
+
+    Args:
+        pairs: of the corpus.
+        tokens: of the longer sides of its pairs.
+    """
+    fit = fit_of(pairs)
+    hparams = small().replace(
+        learning_rate_schedule="constant*linear_warmup*single_cycle_cos_decay",
+        layer_prepostprocess_dropout=0.3,
+        attention_dropout=0.1,
+        relu_dropout=0.1,
+        **fit.changes,
+    )
+    steps = max(1000, fit.epochs * tokens // hparams.batch_size)
+    warmup = min(hparams.learning_rate_warmup_steps, int(WARMUP * steps))
+    return hparams.replace(train_steps=steps, learning_rate_warmup_steps=warmup)
+
+
+@registration.register_hparams
+def auto() -> HParams:
+    """What t2t-trainer takes without --hparams_set, by the number of pairs; this is that of 30,000."""
+    return fitted(*USUAL)
