@@ -15,7 +15,6 @@ from t2t_revival.hparams.hparams import HParams
 AUTO = "auto"
 MINUTES = 30.0  # of a training whose length nobody gives
 USUAL = 30_000, 20 * 30_000  # pairs and tokens, where none are known
-WARMUP = 0.2  # share of the updates, at most
 
 
 @dataclass(frozen=True)
@@ -36,8 +35,9 @@ class Fit:
 
 
 FITS = (
-    Fit(60_000, 4000, 150, {"hidden_size": 128, "filter_size": 256}),
-    Fit(500_000, 8000, 30, {}),
+    Fit(10_000, 2000, 300, {"layer_prepostprocess_dropout": 0.3}),
+    Fit(60_000, 4000, 150, {"layer_prepostprocess_dropout": 0.3}),
+    Fit(1_000_000, 8000, 30, {"layer_prepostprocess_dropout": 0.1}),
 )
 
 
@@ -61,15 +61,16 @@ def fitted(pairs: int, tokens: int) -> HParams:
     """
     fit = fit_of(pairs)
     hparams = small().replace(
+        pos="rotary",
+        optimizer="muon",
         learning_rate_schedule="constant*linear_warmup*single_cycle_cos_decay",
-        layer_prepostprocess_dropout=0.3,
+        learning_rate_constant=0.003,
+        learning_rate_warmup_steps=600,
         attention_dropout=0.1,
         relu_dropout=0.1,
         **fit.changes,
     )
-    steps = max(1000, fit.epochs * tokens // hparams.batch_size)
-    warmup = min(hparams.learning_rate_warmup_steps, int(WARMUP * steps))
-    return hparams.replace(train_steps=steps, learning_rate_warmup_steps=warmup)
+    return hparams.of_length(max(1000, fit.epochs * tokens // hparams.batch_size), falls=True)
 
 
 @registration.register_hparams

@@ -26,6 +26,7 @@ from t2t_revival.data.cleaning import RULES
 from t2t_revival.data.config import Metadata, SplitCounts, cleaned_path
 from t2t_revival.data.workers import ShardRunner
 from t2t_revival.errors import CommandLine
+from t2t_revival.hparams.auto import AUTO
 from t2t_revival.problems.problem import TRAIN, Problem
 from t2t_revival.utils.extras import require
 
@@ -135,7 +136,7 @@ def _next(metadata: Metadata, problem: Problem, flags: DatagenFlags) -> CommandL
     """The command that trains on this data."""
     hparams_set, _ = registry.usual_hparams(problem, metadata)
     folder = flags.data_dir if flags.data_dir != DATA_DIR else None
-    names = {"problem": flags.problem, "hparams_set": hparams_set}
+    names = {"problem": flags.problem, "hparams_set": hparams_set if hparams_set != AUTO else None}
     return CommandLine("t2t-trainer", **names, data_dir=folder, t2t_usr_dir=flags.t2t_usr_dir)
 
 

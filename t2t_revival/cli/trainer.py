@@ -31,7 +31,7 @@ from t2t_revival.hparams.hparams import HParams
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.problems.problem import DEV, TRAIN, Data
 from t2t_revival.training.events import EARLY, BestEvent, EvaluatedEvent, Event, NoteEvent, StepEvent
-from t2t_revival.training.run_config import WarmStart
+from t2t_revival.training.run_config import RunConfig, WarmStart
 from t2t_revival.training.start import Start, check_run
 from t2t_revival.visualization.learning_curve import draw_learning_curve
 
@@ -90,6 +90,8 @@ def _train(flags: TrainerFlags) -> int:
         if flags.has(name) and not flags.config.keep_best:
             raise T2TError(f"--{name} needs --keep_best above 0")
     config = replace(flags.config, output_dir=folder.path, warm_start=warm_start)
+    if flags.hparams_set == AUTO and not flags.has("precision"):
+        config = replace(config, precision=tensorflow_setup.fast_precision())
     has_data = problem.has_data(flags.data_path)
     if not has_data:
         if fits:
@@ -111,7 +113,7 @@ def _train(flags: TrainerFlags) -> int:
         has_length = flags.train_steps or config.train_minutes or "train_steps=" in flags.hparams
         if name == AUTO and not has_length:
             config = replace(config, train_minutes=MINUTES)
-        say(_choice(data, name, hparams))
+        say(_choice(data, name, hparams, config))
     start = Start.prepare(data, hparams, flags.named_set(), config, folder)
     for note in data.check_origins() if has_data else ():
         say(note)
@@ -132,13 +134,17 @@ def _hparams(
     return hparams.replace(freeze=flags.freeze)
 
 
-def _choice(data: Data, name: str, hparams: HParams) -> str:
+def _choice(data: Data, name: str, hparams: HParams, config: RunConfig) -> str:
     """Says what was chosen for a corpus, and why."""
     counts, pieces = data.metadata.splits[TRAIN], data.vocabularies.inputs.size
     why = f"{counts.examples:,} pairs" if data.metadata.source != "sample" else "the sample corpus"
     layers = f"{hparams.encoder_layers}+{hparams.decoder_layers} layers"
-    model = f"{layers}, {hparams.hidden_size}/{hparams.filter_size}, {pieces:,} pieces"
-    return f"for {why}: {f'the set {name}, ' if name != AUTO else ''}{model}; --hparams_set takes another"
+    parts = [layers, f"{hparams.hidden_size}/{hparams.filter_size}", f"{pieces:,} pieces", config.precision]
+    if name != AUTO:
+        parts.insert(0, f"the set {name}")
+    if config.train_minutes:
+        parts.append(f"{config.train_minutes:g} minutes at most (--train_minutes)")
+    return f"for {why}: {', '.join(parts)}; --hparams_set takes another"
 
 
 def _run(flags: TrainerFlags, hparams: HParams, start: Start) -> int:

@@ -6,6 +6,7 @@ import gc
 import math
 import shutil
 import statistics
+import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress

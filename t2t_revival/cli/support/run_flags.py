@@ -329,7 +329,7 @@ class TrainingFlags(RunFlags):
     ) -> HParams:
         """Returns the hparams of a run that is resumed, or else the named set, as the flags change them.
 
-        `like` are those of another model, which the set takes on; `usual` those of the data, instead of a set.
+        `like` are those of another model, which the set takes on; `usual` those of the data, in a set's place.
 
         Raises:
             T2TError: there is no such set, or a value is invalid.

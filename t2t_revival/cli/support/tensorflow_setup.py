@@ -6,8 +6,11 @@ import contextlib
 import gc
 import importlib.util
 import os
+import re
 import sys
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
 
 from t2t_revival.cli.support.messages import say
 from t2t_revival.data.workers import cores
@@ -16,6 +19,7 @@ from t2t_revival.utils import keras_config, native_log
 from t2t_revival.utils.keras_config import TENSORFLOW
 
 ONEDNN = "TF_ENABLE_ONEDNN_OPTS"  # read by TensorFlow when it is imported
+BFLOAT16 = re.compile(r"\b(avx512_bf16|amx_bf16)\b")  # a processor's instructions for products in bfloat16
 MIN_TOKENS_PER_PART = 1024  # parts of a batch that are smaller are not worth computing side by side
 MAX_TRAINING_PARTS = 8  # each has a copy of the graph
 
@@ -118,3 +122,11 @@ def use_one_thread() -> None:
 def num_training_parts(batch_size: int) -> int:
     """`num_parallel_batches` for the parts of a training's batches of `batch_size` tokens."""
     return num_parallel_batches(min(MAX_TRAINING_PARTS, max(1, batch_size // MIN_TOKENS_PER_PART)))
+
+
+def fast_precision() -> Literal["float32", "mixed_bfloat16"]:
+    """Returns mixed_bfloat16 where TensorFlow's processor has instructions for it, else float32."""
+    described = Path("/proc/cpuinfo")
+    if keras_config.backend() != TENSORFLOW or not described.exists():
+        return "float32"
+    return "mixed_bfloat16" if BFLOAT16.search(described.read_text()) else "float32"

@@ -1,0 +1,86 @@
+"""`t2t-trainer` without `--hparams_set`: settings that fit the corpus."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from t2t_revival import registry
+from t2t_revival.hparams.auto import FITS, MINUTES, fitted, vocab_sizes
+from t2t_revival.model_folder import ModelFolder
+from tests.support.commands import run
+from tests.support.line_corpus import write_corpus
+
+SMALL = "--hparams=num_hidden_layers=1,hidden_size=8,filter_size=8,num_heads=2"
+
+
+@pytest.mark.parametrize("fit", FITS)
+def test_each_size_has_its_own(fit) -> None:
+    hparams = fitted(fit.pairs - 1, 20 * fit.pairs)
+    assert all(getattr(hparams, name) == value for name, value in fit.changes.items())
+    assert (
+        next(size for bound, size in vocab_sizes(((2_000_000, 16_000),)) if fit.pairs <= bound) == fit.pieces
+    )
+
+
+def test_more_text_is_not_trained_on_for_longer_than_it_helps() -> None:
+    few, many = fitted(1000, 20_000), fitted(20_000, 400_000)
+    assert few.train_steps == FITS[0].epochs * 20_000 // few.batch_size
+    assert many.train_steps == FITS[1].epochs * 400_000 // many.batch_size
+    for hparams in (few, many):
+        length = hparams.learning_rate_warmup_steps + hparams.learning_rate_decay_steps
+        assert length >= hparams.train_steps > hparams.learning_rate_warmup_steps
+
+
+def test_the_set_is_that_of_the_usual_corpus() -> None:
+    assert registry.hparams("auto") == fitted(30_000, 600_000)
+
+
+@pytest.mark.slow
+def test_a_corpus_without_a_set(tmp_path: Path) -> None:
+    """It says what it takes; the same command resumes."""
+    corpus = write_corpus(tmp_path / "corpus", train=300, dev=10)
+    folders = f"--data_dir={tmp_path / 'data'}", f"--output_dir={tmp_path / 'out'}"
+    command = "t2t-trainer", "--problem=translate_ende", f"--data_source={corpus}", *folders, SMALL
+    done = run(*command, "--vocab_size=310", "--train_steps=2")
+    assert "for 300 pairs: 1+1 layers, 8/8, 310 pieces, " in done.stderr
+    assert "minutes" not in done.stderr
+    folder = ModelFolder(tmp_path / "out")
+    assert (folder.run.hparams_set, folder.hparams.optimizer, folder.hparams.pos) == (
+        "auto",
+        "muon",
+        "rotary",
+    )
+    done = run(*command, "--train_steps=3")
+    assert "resuming from model.ckpt-2.npz" in done.stderr
+    assert "for 300 pairs" not in done.stderr
+    assert ModelFolder(tmp_path / "out").hparams == folder.hparams.of_length(3, falls=False)
+
+
+@pytest.mark.slow
+def test_half_an_hour_is_the_longest(tmp_path: Path) -> None:
+    """300 pairs need less than that."""
+    corpus = write_corpus(tmp_path / "corpus", train=300, dev=10)
+    folders = f"--data_dir={tmp_path / 'data'}", f"--output_dir={tmp_path / 'out'}"
+    done = run(
+        "t2t-trainer",
+        "--problem=translate_ende",
+        f"--data_source={corpus}",
+        *folders,
+        SMALL,
+        "--vocab_size=310",
+    )
+    assert f"{MINUTES:g} minutes at most (--train_minutes)" in done.stderr
+    assert ModelFolder(tmp_path / "out").hparams.train_steps <= 1000
+    assert "the learning rate has fallen to 0" in done.stdout
+    assert "next: t2t-decoder" in done.stdout
+
+
+@pytest.mark.slow
+def test_the_sample_has_the_set_of_demonstrations(tmp_path: Path, few_sample_sentences) -> None:
+    few_sample_sentences(train=300, dev=8, test=8)
+    folders = f"--data_dir={tmp_path / 'data'}", f"--output_dir={tmp_path / 'out'}"
+    command = "t2t-trainer", "--problem=translate_ende", "--data_source=sample", *folders, "--train_steps=2"
+    done = run(*command, "--vocab_size=310", SMALL)
+    assert "for the sample corpus: the set tiny, 1+1 layers" in done.stderr
