@@ -29,8 +29,7 @@ def test_more_text_is_not_trained_on_for_longer_than_it_helps() -> None:
     assert few.train_steps == FITS[0].epochs * 20_000 // few.batch_size
     assert many.train_steps == FITS[1].epochs * 400_000 // many.batch_size
     for hparams in (few, many):
-        length = hparams.learning_rate_warmup_steps + hparams.learning_rate_decay_steps
-        assert length >= hparams.train_steps > hparams.learning_rate_warmup_steps
+        assert hparams.learning_rate_warmup_steps <= hparams.train_steps // 5
 
 
 def test_the_set_is_that_of_the_usual_corpus() -> None:
@@ -82,5 +81,5 @@ def test_the_sample_has_the_set_of_demonstrations(tmp_path: Path, few_sample_sen
     few_sample_sentences(train=300, dev=8, test=8)
     folders = f"--data_dir={tmp_path / 'data'}", f"--output_dir={tmp_path / 'out'}"
     command = "t2t-trainer", "--problem=translate_ende", "--data_source=sample", *folders, "--train_steps=2"
-    done = run(*command, "--vocab_size=310", SMALL)
+    done = run(*command, "--vocab_size=330", SMALL)
     assert "for the sample corpus: the set tiny, 1+1 layers" in done.stderr

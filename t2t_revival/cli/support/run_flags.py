@@ -19,6 +19,7 @@ from t2t_revival.decoding import trained_models
 from t2t_revival.decoding.files.shards import MAX_SHARDS, Shard
 from t2t_revival.decoding.options import MEANS, PROBABILITIES, DecodeHParams
 from t2t_revival.errors import T2TError
+from t2t_revival.hparams import auto
 from t2t_revival.hparams.hparams import FILE_NAME as HPARAMS_FILE
 from t2t_revival.hparams.hparams import OF_LENGTH, HParams
 from t2t_revival.metrics.metric import metric_of
@@ -329,7 +330,7 @@ class TrainingFlags(RunFlags):
     ) -> HParams:
         """Returns the hparams of a run that is resumed, or else the named set, as the flags change them.
 
-        `like` are those of another model, which the set takes on; `usual` those of the data, in a set's place.
+        `like` are those of another model, which the set takes on; `usual` those of the data, for the set.
 
         Raises:
             T2TError: there is no such set, or a value is invalid.
@@ -346,6 +347,8 @@ class TrainingFlags(RunFlags):
                 return self._overridden(own)
             first, length = ({name: getattr(one, name) for name in OF_LENGTH} for one in (named, own))
             return self._overridden(own.replace(**first)).replace(**length)
+        if self.train_steps and self.named_set() == auto.AUTO:
+            named = named.of_length(self.train_steps, falls=True)
         return self._overridden(named.with_model_of(like) if like else named)
 
     def changed(self, hparams: HParams) -> HParams:
