@@ -95,7 +95,7 @@ def write_ctranslate2(
     spec.register_source_vocabulary(vocabularies.inputs.pieces)
     spec.register_target_vocabulary(targets.pieces)
     config = spec.config
-    config.decoder_start_token = config.bos_token = targets.pieces[PAD]  # only its name is used
+    config.decoder_start_token = config.bos_token = targets.pieces[model.hparams.start_token]
     config.eos_token, config.unk_token = targets.pieces[EOS], targets.pieces[targets.unknown]
     config.add_source_eos = True
     config.layer_norm_epsilon = model.hparams.norm_epsilon

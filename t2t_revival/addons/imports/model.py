@@ -13,7 +13,7 @@ import numpy as np
 from t2t_revival import registry
 from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.data.vocabulary import Vocabularies, open_vocabulary
-from t2t_revival.data.vocabulary.marian import pack
+from t2t_revival.data.vocabulary.marian import Around, pack
 from t2t_revival.data.vocabulary.text_encoder import MARIAN
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import T2TError
@@ -132,7 +132,10 @@ def one_way_problem(name: str) -> Problem:
 
 
 def vocabulary_files(
-    problem: str, tables: Sequence[Mapping[str, int]], models: Sequence[bytes]
+    problem: str,
+    tables: Sequence[Mapping[str, int]],
+    models: Sequence[bytes],
+    around: Mapping[str, Around] | None = None,
 ) -> list[VocabularyFile]:
     """Returns the files of Marian's vocabularies.
 
@@ -140,11 +143,12 @@ def vocabulary_files(
         problem: name.
         tables: Marian's id of each piece, for both sides, or for sources and for targets.
         models: the SentencePiece models of sources and of targets.
+        around: see `pack`.
     """
     if len(tables) == 1:
-        return [VocabularyFile(f"vocab.{problem}{MARIAN}", pack(tables[0], *models))]
+        return [VocabularyFile(f"vocab.{problem}{MARIAN}", pack(tables[0], *models, around))]
     return [
-        VocabularyFile(f"vocab.{problem}.{side}{MARIAN}", pack(table, spm, spm))
+        VocabularyFile(f"vocab.{problem}.{side}{MARIAN}", pack(table, spm, spm, around))
         for side, table, spm in zip(("source", "target"), tables, models, strict=True)
     ]
 
