@@ -135,8 +135,8 @@ class PositionalEncoding(Layer):
 
     Args:
         hidden_size: d_model.
-        encoding: "sinusoid" as printed, "timing" as T2T, "fairseq", "emb" for a learned vector of each position;
-            any other adds none, since attention tells positions.
+        encoding: "sinusoid" as printed, "timing" as T2T, "fairseq" as that from 2 on, "emb" for a learned
+            vector of each position; any other adds none, since attention tells positions.
         max_length: number of learned vectors; positions beyond share the last one.
         target_space: whether a vector that is the same at all positions is added too, as T2T does to tell
             the encoder what is asked for (`target_space_embedding`, of which a problem has one row).

@@ -43,11 +43,8 @@ ARCHITECTURE = "M2M100ForConditionalGeneration"
 SPM, FAST, SPECIAL = "sentencepiece.bpe.model", "tokenizer.json", "special_tokens_map.json"
 OTHER_NAMES = (SOURCE, TARGET, SOFTMAX)  # of the shared embeddings
 SPECIAL_PIECES = ("<s>", PAD_PIECE, EOS_PIECE, UNKNOWN_PIECE)  # of both, in the order of their ids
-M2M100_LANGUAGES = """
-af am ar ast az ba be bg bn br bs ca ceb cs cy da de el en es et fa ff fi fr fy ga gd gl gu ha he hi hr ht hu hy
-id ig ilo is it ja jv ka kk km kn ko lb lg ln lo lt lv mg mk ml mn mr ms my ne nl no ns oc or pa pl ps pt ro ru sd
-si sk sl so sq sr ss su sv sw ta th tl tn tr uk ur uz vi wo xh yi yo zh zu""".split()
-WMT21_LANGUAGES = "en ha is ja cs ru zh de".split()
+M2M100_LANGUAGES = ["af", "am", "ar", "ast", "az", "ba", "be", "bg", "bn", "br", "bs", "ca", "ceb", "cs", "cy", "da", "de", "el", "en", "es", "et", "fa", "ff", "fi", "fr", "fy", "ga", "gd", "gl", "gu", "ha", "he", "hi", "hr", "ht", "hu", "hy", "id", "ig", "ilo", "is", "it", "ja", "jv", "ka", "kk", "km", "kn", "ko", "lb", "lg", "ln", "lo", "lt", "lv", "mg", "mk", "ml", "mn", "mr", "ms", "my", "ne", "nl", "no", "ns", "oc", "or", "pa", "pl", "ps", "pt", "ro", "ru", "sd", "si", "sk", "sl", "so", "sq", "sr", "ss", "su", "sv", "sw", "ta", "th", "tl", "tn", "tr", "uk", "ur", "uz", "vi", "wo", "xh", "yi", "yo", "zh", "zu"]
+WMT21_LANGUAGES = ["en", "ha", "is", "ja", "cs", "ru", "zh", "de"]
 LANGUAGES = {"m2m100": M2M100_LANGUAGES, "wmt21": WMT21_LANGUAGES}  # by language_codes of the tokenizer
 
 
@@ -175,7 +172,9 @@ def import_folder(folder: Path, output_dir: Path, pair: Pair) -> ImportResult:
     layers = Layers(
         folder, weights, hparams(config), rows, starts_with_padding=False, num_rows=config["vocab_size"]
     )
-    return layers.save(problem.name, vocabularies, decode_hparams(folder, config), output_dir, HPARAMS_SET, notes)
+    return layers.save(
+        problem.name, vocabularies, decode_hparams(folder, config), output_dir, HPARAMS_SET, notes
+    )
 
 
 def hparams(config: Mapping[str, Any]) -> HParams:

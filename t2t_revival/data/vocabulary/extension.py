@@ -54,14 +54,14 @@ def extend(
             f"--vocab_size={size}: with --update_vocab it must be above the {vocabulary.size:,} pieces of "
             f"{vocabulary.path}"
         )
-    if vocabulary.first != PAD:
-        raise T2TError(f"--update_vocab: {vocabulary.path} is of M2M100 or NLLB, which cannot grow: leave it out")
     if isinstance(vocabulary, Vocabulary):
         content = _sentencepiece(vocabulary, lines, count, list(map(as_piece, vocabulary.missing(symbols))))
     elif isinstance(vocabulary, SubwordVocabulary):
         content = _subwords(vocabulary, lines, count)
     else:
         assert isinstance(vocabulary, MarianVocabulary)
+        if vocabulary.around:
+            raise T2TError(f"--update_vocab: {path.name} is of M2M100 or NLLB and cannot grow: leave it out")
         content = _marian(vocabulary, lines, count)
     if not content:
         raise T2TError(

@@ -156,8 +156,8 @@ class SentencePieceGraph:
 class MarianGraph:
     """Encodes and decodes lines of `MarianVocabulary` in a graph; its resource is tokeniser and table.
 
-    `tag` is a pattern, "" for none; `space` stands for one in pieces; `around` are pieces before and after each
-    line, and `silent` ids without text.
+    `tag` is a pattern, "" for none; `space` stands for one in pieces; `around` are pieces before and after
+    each line, and `silent` ids without text.
     """
 
     def __init__(
