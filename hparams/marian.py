@@ -47,8 +47,8 @@ def marian_tiny() -> HParams:
 def m2m100() -> HParams:
     """M2M100 of 418 million weights and NLLB-200 of 600: 12+12 layers, 1024/4096, 16 heads, pre-norm, relu.
 
-    Positions count from 2 and outputs start with EOS, as in fairseq. The rate is for fine-tuning: 0.0001 after
-    2,500 updates.
+    Positions count from 2 and outputs start with EOS, as in fairseq. The rate is for fine-tuning: 0.0001
+    after 2,500 updates.
     """
     return base().replace(
         num_hidden_layers=12,
@@ -62,6 +62,7 @@ def m2m100() -> HParams:
         projection_bias=True,
         norm_epsilon=1e-5,
         attention_dropout=0.1,
+        max_length=1024,
         learning_rate_warmup_steps=2500,
         learning_rate_constant=0.16,
     )

@@ -88,7 +88,7 @@ def _norm(ours: str, theirs: str) -> Iterator[Weight]:
 
 
 def _moved(array: np.ndarray, channels: Sequence[int], order: np.ndarray) -> np.ndarray:
-    for axis in channels:
+    for axis in channels if np.any(np.diff(order) != 1) else ():
         array = np.take(array, order, axis=axis)
     return array
 
@@ -208,7 +208,9 @@ class Layers:
         arrays = {}
         for name, (table, side) in tables.items():
             rows = np.array(self.rows[side])
-            arrays[f"{name}/embeddings"] = np.where(rows[:, None] < 0, 0, table[rows][:, order])
+            vectors = _moved(table[rows], (1,), order)
+            vectors[rows < 0] = 0
+            arrays[f"{name}/embeddings"] = vectors
         if not self.hparams.softmax_bias:
             return arrays
         softmax = "softmax_embedding" if "softmax_embedding" in names else "target_embedding"

@@ -16,7 +16,7 @@ import sentencepiece
 from t2t_revival import registry
 from t2t_revival.addons.imports import tensors, trimming
 from t2t_revival.addons.imports.kinds import CONFIG, M2M100_TYPE
-from t2t_revival.addons.imports.languages import language_piece
+from t2t_revival.addons.imports.languages import M2M100_CODES, language_piece
 from t2t_revival.addons.imports.layers import SHARED, SOFTMAX, SOURCE, TARGET, Layers
 from t2t_revival.addons.imports.model import (
     ImportResult,
@@ -43,9 +43,6 @@ ARCHITECTURE = "M2M100ForConditionalGeneration"
 SPM, FAST, SPECIAL = "sentencepiece.bpe.model", "tokenizer.json", "special_tokens_map.json"
 OTHER_NAMES = (SOURCE, TARGET, SOFTMAX)  # of the shared embeddings
 SPECIAL_PIECES = ("<s>", PAD_PIECE, EOS_PIECE, UNKNOWN_PIECE)  # of both, in the order of their ids
-M2M100_LANGUAGES = ["af", "am", "ar", "ast", "az", "ba", "be", "bg", "bn", "br", "bs", "ca", "ceb", "cs", "cy", "da", "de", "el", "en", "es", "et", "fa", "ff", "fi", "fr", "fy", "ga", "gd", "gl", "gu", "ha", "he", "hi", "hr", "ht", "hu", "hy", "id", "ig", "ilo", "is", "it", "ja", "jv", "ka", "kk", "km", "kn", "ko", "lb", "lg", "ln", "lo", "lt", "lv", "mg", "mk", "ml", "mn", "mr", "ms", "my", "ne", "nl", "no", "ns", "oc", "or", "pa", "pl", "ps", "pt", "ro", "ru", "sd", "si", "sk", "sl", "so", "sq", "sr", "ss", "su", "sv", "sw", "ta", "th", "tl", "tn", "tr", "uk", "ur", "uz", "vi", "wo", "xh", "yi", "yo", "zh", "zu"]
-WMT21_LANGUAGES = ["en", "ha", "is", "ja", "cs", "ru", "zh", "de"]
-LANGUAGES = {"m2m100": M2M100_LANGUAGES, "wmt21": WMT21_LANGUAGES}  # by language_codes of the tokenizer
 
 
 @dataclass(frozen=True)
@@ -95,7 +92,7 @@ class Tokenizer:
         spm = (folder / SPM).read_bytes()
         if (folder / TABLE).exists():
             table = checked_json.read(folder / TABLE, AGAIN)
-            codes = LANGUAGES.get(str(settings.get("language_codes", "m2m100")), M2M100_LANGUAGES)
+            codes = M2M100_CODES.get(str(settings.get("language_codes")), M2M100_CODES["m2m100"])
             languages = [f"__{code}__" for code in codes]
             added = {piece: len(table) + number for number, piece in enumerate(languages)}
         else:
@@ -106,8 +103,8 @@ class Tokenizer:
         used = set(whole.values())
         if len(used) < len(whole) or not used <= set(range(rows)):
             raise T2TError(
-                f"{folder}: the tokenizer has {len(whole):,} pieces up to id {max(used):,}, and {CONFIG} says "
-                f"vocab_size={rows:,}: they are of two models; {AGAIN}"
+                f"{folder}: the tokenizer has {len(whole):,} pieces up to id {max(used):,}, and "
+                f"{CONFIG} says vocab_size={rows:,}: they are of two models; {AGAIN}"
             )
         whole |= {f"<row {row}>": row for row in range(rows) if row not in used}
         return cls(folder, spm, whole, languages, bool(settings.get("legacy_behaviour")))

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import keras
 import numpy as np
 
 from t2t_revival import registry
@@ -19,9 +22,9 @@ from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.hparams.hparams import FILE_NAME as HPARAMS_FILE
+from t2t_revival.model import Transformer
 from t2t_revival.model_folder import RUN_FILE, ModelFolder, Run
 from t2t_revival.problems import Problem
-from t2t_revival.training.model import build_model, compile_model
 from t2t_revival.training.state import TrainingState
 from t2t_revival.utils.files import atomic_write, check_file_name, writing
 
@@ -156,8 +159,8 @@ def vocabulary_files(
 def save(imported: ImportedModel, output_dir: Path) -> ImportResult:
     """Writes an output_dir as the trainer does.
 
-    Adam's moments are zero and the training data starts at its beginning, so a training resumes at the same
-    step, but not bit for bit.
+    It has no moments, which are 0 when a training resumes, and the training data starts at its beginning. So
+    that is at the same step, but not bit for bit.
 
     Raises:
         T2TError: as `weights` of the model, its decode_hparams are invalid, or the folder cannot be written.
@@ -170,21 +173,17 @@ def save(imported: ImportedModel, output_dir: Path) -> ImportResult:
     DecodeHParams.parse("", imported.decode_hparams)
     folder = ModelFolder(output_dir)
     folder.prepare(imported.problem, imported.hparams_set, hparams)
-    model = build_model(hparams, vocabularies.inputs.size, target_vocab_size=vocabularies.target_size)
-    compile_model(model, hparams)  # as the trainer's, with Adam's moments
-    variables = {v.path.removeprefix(SCOPE): v for v in model.trainable_variables}
-    shapes = {name: tuple(variable.shape) for name, variable in variables.items()}
+    shapes = _shapes(hparams, vocabularies)
     arrays = imported.weights(shapes)
-    for name in [*arrays]:
-        variables[name].assign(arrays.pop(name))  # so that memory has each once
-
+    assert {name: array.shape for name, array in arrays.items()} == shapes
     with writing(f"to output_dir {output_dir}"):
         output_dir.mkdir(parents=True, exist_ok=True)
         for name, content in files:
             with atomic_write(output_dir / name) as written:
                 written.write(content)
-    saved = {**checkpoints.model_variables(model), **checkpoints.optimizer_variables(model.optimizer)}
-    meta = {**asdict(TrainingState(step=imported.step)), "architecture": model.hparams.architecture()}
+    meta = {**asdict(TrainingState(step=imported.step)), "architecture": hparams.architecture()}
+    meta[checkpoints.WITHOUT_MOMENTS] = True
+    saved = {f"{checkpoints.MODEL}{SCOPE}{name}": array for name, array in arrays.items()}
     checkpoints.save(output_dir / checkpoints.file_name(imported.step), saved, meta)
     (inputs, targets), separate = vocabularies, vocabularies.separate
     run = Run(
@@ -199,4 +198,13 @@ def save(imported: ImportedModel, output_dir: Path) -> ImportResult:
     )
     folder.save(run, hparams, *(output_dir / file.name for file in files))
     sizes = {each.path.name: each.size for each in vocabularies.all}
-    return ImportResult(folder, imported.step, model.count_params(), sizes, imported.notes)
+    parameters = sum(math.prod(shape) for shape in shapes.values())
+    return ImportResult(folder, imported.step, parameters, sizes, imported.notes)
+
+
+def _shapes(hparams: HParams, vocabularies: Vocabularies) -> dict[str, tuple[int, ...]]:
+    """Returns the shapes of a model's weights; TensorFlow makes none of them for it."""
+    is_tensorflow = keras.backend.backend() == "tensorflow"
+    with importlib.import_module("tensorflow").Graph().as_default() if is_tensorflow else nullcontext():
+        model = Transformer(hparams, vocabularies.inputs.size, target_vocab_size=vocabularies.target_size)
+    return {weight.path.removeprefix(SCOPE): tuple(weight.shape) for weight in model.trainable_variables}

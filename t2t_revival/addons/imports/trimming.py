@@ -57,7 +57,7 @@ def kept_pieces(model: bytes, lines: Iterable[str]) -> set[str]:
 
 
 def _script(character: str) -> str:
-    """Returns the script of a letter by the first word of its name, such as "GREEK"; "" of other characters."""
+    """Returns the script of a letter, the first word of its name, such as "GREEK"; "" of others."""
     is_letter = unicodedata.category(character)[0] in "LM"
     return unicodedata.name(character, "").partition(" ")[0] if is_letter else ""
 
