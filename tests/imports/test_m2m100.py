@@ -55,8 +55,6 @@ def test_languages_stand_where_the_tokenizer_puts_them(models, kind, source, tar
 def test_outputs_begin_with_the_language_and_do_not_show_it(models, kind):
     translator = Translator.load(models / kind, decode_hparams="beam_size=2,extra_length=3")
     targets = translator.vocabularies.targets
-    for line in translator.translate_details(LINES) if hasattr(translator, "translate_details") else ():
-        assert line
     outputs = translator.translate([*LINES, ""])
     assert outputs[-1] == ""
     assert not any(targets.pieces[targets.first] in output for output in outputs)
@@ -100,14 +98,14 @@ def test_languages_that_the_model_lacks_are_named(code, message):
 
 @pytest.mark.parametrize("kind", [M2M100, NLLB])
 def test_a_trimmed_model_has_the_logits_of_the_whole_one(folders, models, tmp_path, kind):
-    (tmp_path / "text").write_text("\n".join([*LINES, *ZIELE]) + "\n")
+    (tmp_path / "text").write_text("\n".join([*LINES[:2], *ZIELE[:2]]) + "\n")
     pair = Pair("translate_en_de", keep_vocab_of=str(tmp_path / "text"))
     (note,) = import_folder(folders[kind], tmp_path / "out", pair).notes
     whole, small = Translator.load(models / kind), Translator.load(tmp_path / "out")
     (inputs, targets), (few_in, few_out) = whole.vocabularies, small.vocabularies
     assert few_in.size < inputs.size - 6
     assert note.startswith(f"kept {few_in.size:,} of ")
-    for line, target in zip(LINES, ZIELE, strict=True):
+    for line, target in zip(LINES[:2], ZIELE[:2], strict=True):
         ids, out = [*inputs.encode(line), 1], [*targets.encode(target), 1]
         own, own_out = [*few_in.encode(line), 1], [*few_out.encode(target), 1]
         assert rows_of(few_in, own) == rows_of(inputs, ids)
@@ -202,8 +200,8 @@ def test_commands(folders, tmp_path):
         (corpus / f"{part}.en").write_text("\n".join(LINES) + "\n")
         (corpus / f"{part}.de").write_text("\n".join(ZIELE) + "\n")
     importing = "t2t-import-checkpoint", f"--checkpoint={folders[M2M100]}", f"--output_dir={out}"
-    failed = run(*importing, check=False)
-    assert "a model of many languages: give --problem, such as --problem=translate_fi_en" in failed.stderr
+    with pytest.raises(AssertionError, match="a model of many languages: give --problem, such as"):
+        run(*importing)
     done = run(*importing, "--problem=translate_en_de", f"--keep_vocab_of={corpus}")
     assert "hparams_set: m2m100, but with" in done.stdout
     vocabulary = out / "vocab.translate_en_de.marian"
@@ -221,14 +219,6 @@ def test_commands(folders, tmp_path):
         f"--decode_to_file={decoded}",
     )
     assert len(decoded.read_text().splitlines()) == len(LINES)
-    extended = run(
-        *(
-            "t2t-datagen",
-            "--problem=translate_en_de",
-            f"--data_source={corpus}",
-            f"--data_dir={tmp_path / 'more'}",
-        ),
-        *(f"--vocab_file={vocabulary}", "--update_vocab"),
-        check=False,
-    )
-    assert "is of M2M100 or NLLB and cannot grow: leave it out" in extended.stderr
+    more = f"--data_source={corpus}", f"--data_dir={tmp_path / 'more'}", f"--vocab_file={vocabulary}"
+    with pytest.raises(AssertionError, match="is of M2M100 or NLLB and cannot grow: leave it out"):
+        run("t2t-datagen", "--problem=translate_en_de", *more, "--update_vocab")
