@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -19,27 +19,29 @@ M2M100, NLLB = "m2m100", "nllb"
 CODES = {M2M100: ("en", "de"), NLLB: ("eng_Latn", "deu_Latn")}
 NLLB_LANGUAGES = ["ace_Arab", "deu_Latn", "eng_Latn", "fin_Latn", "zho_Hans", "zho_Hant"]
 SIZES = {"d_model": 16, "encoder_ffn_dim": 24, "decoder_ffn_dim": 24}
+TEXT = (*LINES * 3, *ZIELE * 3, *["Ω ж 猫 ¿"] * 3)
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
 
 
 @cache
-def spm(size: int = 160) -> bytes:
+def spm(lines: tuple[str, ...] = TEXT) -> bytes:
     """Returns a SentencePiece model with ids as fairseq has them."""
     written = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter([*LINES, *ZIELE, "Ω ж 猫 ¿"] * 3),
+        sentence_iterator=iter(lines),
         model_writer=written,
         model_type="bpe",
-        vocab_size=size,
+        vocab_size=160,
+        hard_vocab_limit=False,
         character_coverage=1.0,
         minloglevel=2,
     )
     return written.getvalue()
 
 
-def pieces() -> list[str]:
+def pieces(model: bytes | None = None) -> list[str]:
     """Returns the pieces of that model, without its special ones."""
-    processor = sentencepiece.SentencePieceProcessor(model_proto=spm())
+    processor = sentencepiece.SentencePieceProcessor(model_proto=model or spm())
     return [processor.id_to_piece(number) for number in range(3, processor.get_piece_size())]
 
 
@@ -73,11 +75,13 @@ def write_multilingual(
     changes: Mapping[str, Any] | None = None,
     weights: Mapping[str, np.ndarray] | None = None,
     legacy: bool = False,
+    lines: Sequence[str] = TEXT,
 ) -> Path:
     """Writes a folder of M2M100 or NLLB; `changes` are those of config.json."""
     folder.mkdir(parents=True)
-    (folder / "sentencepiece.bpe.model").write_bytes(spm())
-    table = {piece: row for row, piece in enumerate([*SPECIAL, *pieces()])}
+    model = spm(tuple(lines))
+    (folder / "sentencepiece.bpe.model").write_bytes(model)
+    table = {piece: row for row, piece in enumerate([*SPECIAL, *pieces(model)])}
     tokenizer: dict[str, Any] = {"src_lang": CODES[kind][0], "tgt_lang": CODES[kind][1]}
     if kind == M2M100:
         (folder / "vocab.json").write_text(json.dumps(table))

@@ -149,7 +149,7 @@ def vocabulary_files(
         around: see `pack`.
     """
     if len(tables) == 1:
-        return [VocabularyFile(f"vocab.{problem}{MARIAN}", pack(tables[0], *models, around))]
+        return [VocabularyFile(f"vocab.{problem}{MARIAN}", pack(tables[0], models[0], models[-1], around))]
     return [
         VocabularyFile(f"vocab.{problem}.{side}{MARIAN}", pack(table, spm, spm, around))
         for side, table, spm in zip(("source", "target"), tables, models, strict=True)
@@ -176,15 +176,15 @@ def save(imported: ImportedModel, output_dir: Path) -> ImportResult:
     shapes = _shapes(hparams, vocabularies)
     arrays = imported.weights(shapes)
     assert {name: array.shape for name, array in arrays.items()} == shapes
-    with writing(f"to output_dir {output_dir}"):
+    meta = {**asdict(TrainingState(step=imported.step)), "architecture": hparams.architecture()}
+    meta[checkpoints.WITHOUT_MOMENTS] = True
+    saved = {f"{checkpoints.MODEL}{SCOPE}{name}": array for name, array in arrays.items()}
+    with _all_or_nothing(output_dir), writing(f"to output_dir {output_dir}"):
         output_dir.mkdir(parents=True, exist_ok=True)
         for name, content in files:
             with atomic_write(output_dir / name) as written:
                 written.write(content)
-    meta = {**asdict(TrainingState(step=imported.step)), "architecture": hparams.architecture()}
-    meta[checkpoints.WITHOUT_MOMENTS] = True
-    saved = {f"{checkpoints.MODEL}{SCOPE}{name}": array for name, array in arrays.items()}
-    checkpoints.save(output_dir / checkpoints.file_name(imported.step), saved, meta)
+        checkpoints.save(output_dir / checkpoints.file_name(imported.step), saved, meta)
     (inputs, targets), separate = vocabularies, vocabularies.separate
     run = Run(
         problem=imported.problem,
@@ -200,6 +200,20 @@ def save(imported: ImportedModel, output_dir: Path) -> ImportResult:
     sizes = {each.path.name: each.size for each in vocabularies.all}
     parameters = sum(math.prod(shape) for shape in shapes.values())
     return ImportResult(folder, imported.step, parameters, sizes, imported.notes)
+
+
+@contextmanager
+def _all_or_nothing(folder: Path) -> Iterator[None]:
+    """Removes from a folder what a block that fails has written there, as on a full disk."""
+    before = {*folder.iterdir()} if folder.exists() else None
+    try:
+        yield
+    except BaseException:
+        for path in {*folder.iterdir()} - (before or set()) if folder.exists() else ():
+            path.unlink()
+        if before is None and folder.exists():
+            folder.rmdir()
+        raise
 
 
 def _shapes(hparams: HParams, vocabularies: Vocabularies) -> dict[str, tuple[int, ...]]:
