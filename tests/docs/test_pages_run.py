@@ -10,10 +10,10 @@ import sys
 import threading
 from pathlib import Path
 
-import huggingface_hub
 import keras
 import numpy as np
 import pytest
+from huggingface_hub import constants
 
 from t2t_revival import registry
 from tests.support import bergamot
@@ -191,7 +191,7 @@ def test_from_many_languages_to_one_pair(tmp_path, monkeypatch):
     (script,) = blocks("your_domain.md", "python")
     subprocess.run([sys.executable, "-"], input=script, text=True, check=True)
     lines = [line for part in ("en", "de") for line in Path(f"orders/train.{part}").read_text().splitlines()]
-    monkeypatch.setattr(huggingface_hub.constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
     write_multilingual(in_cache(tmp_path / "hub", "facebook/m2m100_418M"), lines=lines)
     few = {
         "t2t-trainer": ["--train_steps=2", "--local_eval_frequency=2"],
