@@ -29,9 +29,9 @@ TINY = HParams(num_hidden_layers=1, hidden_size=8, filter_size=8, num_heads=2, p
 
 SETTINGS = {name: values_of(name)[len(values_of(name)) // 2] for name in settings.SETTINGS}
 OF_DECODING = [place for place in vars(capabilities).values() if isinstance(place, Place)]
-OF_FORMATS = [place for row in FORMATS.values() for place in (row.place, row.other_place) if place]
-PLACES = [*dict.fromkeys([*OF_DECODING, *OF_FORMATS])]
-HOLDERS = [place for place in PLACES if place.holds]
+PLACES = [*dict.fromkeys([*OF_DECODING, *(row.place for row in FORMATS.values())])]
+OTHER_PLACES = [row.other_place for row in FORMATS.values() if row.other_place]
+HOLDERS = [place for place in [*PLACES, *OTHER_PLACES] if place.holds]
 METHODS = {  # of engines, by what they are for
     "constraints": "spelling",
     "scores": "score",
@@ -52,6 +52,11 @@ class Newer(HParams):
     """Hyperparameters of a later version."""
 
     sandwich: bool = hparams.hparam(False, "layers in another order", model=True)
+
+
+def tiny_of(holder):
+    """Returns the hyperparameters of a model that a place holds."""
+    return TINY.replace(**MODEL) if holder.holds == M2M100 else TINY
 
 
 def test_features_are_settings_or_of_calls():
@@ -137,7 +142,7 @@ def test_each_hyperparameter_of_a_model_is_listed_once():
 
 @pytest.mark.parametrize("holder", HOLDERS, ids=lambda holder: holder.name)
 def test_a_new_value_is_refused(holder, monkeypatch):
-    tiny = TINY.replace(**MODEL) if holder.holds == M2M100 else TINY
+    tiny = tiny_of(holder)
     check_held(tiny, holder)
     monkeypatch.setitem(hparams.ABOUT, "norm_type", hparams.About("", choices=("power",)))
     with pytest.raises(T2TError, match=rf"^{holder.name} does not support norm_type=power, which this model"):
@@ -158,7 +163,7 @@ def test_a_variant_is_refused_by_what_its_row_does_not_name(holder, monkeypatch)
 
 @pytest.mark.parametrize("holder", HOLDERS, ids=lambda holder: holder.name)
 def test_a_new_hyperparameter_is_refused_where_it_has_an_effect(holder):
-    newer = Newer(**dataclasses.asdict(TINY))
+    newer = Newer(**dataclasses.asdict(tiny_of(holder)))
     check_held(newer, holder)
     with pytest.raises(T2TError, match=rf"^{holder.name} does not support sandwich=True, which this model"):
         check_held(dataclasses.replace(newer, sandwich=True), holder)
