@@ -59,7 +59,7 @@ NETWORK, GATED_NETWORK = "feed_forward:FeedForward", "feed_forward:GatedFeedForw
 FEED_FORWARDS = {
     "relu": Variant(ALL, "paper", NETWORK, activation="relu"),
     "gelu": Variant(WITH_TRANSFORMERS, "Hendrycks and Gimpel, 2016", NETWORK, activation="gelu"),
-    "swish": Variant(ALL, "Ramachandran et al., 2017", NETWORK, activation="swish"),
+    "swish": Variant(ALL - {M2M100}, "Ramachandran et al., 2017", NETWORK, activation="swish"),
     "geglu": Variant(
         WITH_CTRANSLATE2, "gated, Shazeer, 2020", GATED_NETWORK, activation="gelu", is_gated=True
     ),
@@ -106,7 +106,7 @@ VARIANTS: dict[str, Mapping[Any, Variant]] = {  # by hparam
     "num_decoder_layers": ALL_HOLD,
     "hidden_size": ALL_HOLD,
     "filter_size": ALL_HOLD,
-    "decoder_filter_size": {0: Variant(ALL), ANY: Variant(WITH_TRANSFORMERS | {MARIAN})},
+    "decoder_filter_size": {0: Variant(ALL), ANY: Variant(ALL - {BERGAMOT})},
     "num_heads": ALL_HOLD,
 }
 

@@ -20,6 +20,13 @@ CODES = {M2M100: ("en", "de"), NLLB: ("eng_Latn", "deu_Latn")}
 NLLB_LANGUAGES = ["ace_Arab", "deu_Latn", "eng_Latn", "fin_Latn", "zho_Hans", "zho_Hant"]
 SIZES = {"d_model": 16, "encoder_ffn_dim": 24, "decoder_ffn_dim": 24}
 TEXT = (*LINES * 3, *ZIELE * 3, *["Ω ж 猫 ¿"] * 3)
+MODEL = {  # hyperparameters of all such models
+    "pos": "fairseq",
+    "start_token": 1,
+    "layer_preprocess_sequence": "n",
+    "layer_postprocess_sequence": "da",
+    "softmax_bias": False,
+}
 SPECIAL = ["<s>", "<pad>", "</s>", "<unk>"]
 
 

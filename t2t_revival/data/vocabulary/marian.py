@@ -168,6 +168,15 @@ class MarianVocabulary(TextEncoder):
         return MarianGraph(self.model, self._ids, self.unknown, tag, SPACE_MARK, self._around, self.silent)
 
 
+def check_plain(vocabulary: TextEncoder, holder: str) -> None:
+    """Raises T2TError if a vocabulary puts languages around texts, which a holder of models does not."""
+    if isinstance(vocabulary, MarianVocabulary) and vocabulary.around:
+        raise T2TError(
+            f"{holder} puts no languages around texts, as {vocabulary.path} of M2M100 or NLLB does: give "
+            "--format=ctranslate2"
+        )
+
+
 def best_cut(text: str, scores: Mapping[str, float]) -> tuple[float, list[str]]:
     """Returns the best sum of scores of pieces that make a text, and the pieces; each character is one."""
     lowest = min(scores.values())
