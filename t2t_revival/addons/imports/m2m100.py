@@ -47,7 +47,7 @@ SPECIAL_PIECES = ("<s>", PAD_PIECE, EOS_PIECE, UNKNOWN_PIECE)  # of both, in the
 
 @dataclass(frozen=True)
 class Pair:
-    """What to import of a model.
+    """The part of a model that is imported.
 
     Attributes:
         problem: name.
