@@ -160,8 +160,9 @@ class HParams:
     layer_postprocess_sequence: str = hparam(
         "dan", 'after it: d dropout, a add, n norm; "dan" in the paper (3.1)', t2t=True
     )
-    norm_epsilon: float = hparam(
-        1e-6, "added to the variance in normalisation (3.1)", above=0, model=True, t2t=True
+    norm_epsilon: float = hparam(1e-6, "added to the variance in norms (3.1)", above=0, model=True, t2t=True)
+    start_token: int = hparam(
+        0, "whose vector outputs start with: 0 (T2T) or EOS, 1 (fairseq)", least=0, below=2, model=True
     )
 
     layer_prepostprocess_dropout: float = hparam(
@@ -477,7 +478,7 @@ def _combination_faults(h: HParams) -> list[str]:
             f"subword_dropout_side={h.subword_dropout_side} has no effect without subword_dropout: "
             "leave it out, or give a probability such as subword_dropout=0.1"
         )
-    if h.pos in ("sinusoid", "timing") and h.hidden_size % 2:
+    if h.pos in ("sinusoid", "timing", "fairseq") and h.hidden_size % 2:
         faults.append(f"hidden_size={h.hidden_size} must be even for pos={h.pos}")
     if h.pos == "rotary" and h.key_channels // h.num_heads % 2:
         faults.append(

@@ -1,4 +1,4 @@
-"""Models as OPUS-MT and Bergamot train them with Marian."""
+"""Models as others train them: OPUS-MT and Bergamot with Marian, M2M100 and NLLB with fairseq."""
 
 from __future__ import annotations
 
@@ -40,4 +40,29 @@ def marian_tiny() -> HParams:
         pos="timing",
         projection_bias=True,
         softmax_bias=True,
+    )
+
+
+@registration.register_hparams
+def m2m100() -> HParams:
+    """M2M100 of 418 million weights and NLLB-200 of 600: 12+12 layers, 1024/4096, 16 heads, pre-norm, relu.
+
+    Positions count from 2 and outputs start with EOS, as in fairseq. The rate is for fine-tuning: 0.0001
+    after 2,500 updates.
+    """
+    return base().replace(
+        num_hidden_layers=12,
+        hidden_size=1024,
+        filter_size=4096,
+        num_heads=16,
+        layer_preprocess_sequence="n",
+        layer_postprocess_sequence="da",
+        pos="fairseq",
+        start_token=1,
+        projection_bias=True,
+        norm_epsilon=1e-5,
+        attention_dropout=0.1,
+        max_length=1024,
+        learning_rate_warmup_steps=2500,
+        learning_rate_constant=0.16,
     )

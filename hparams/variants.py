@@ -12,12 +12,12 @@ from typing import Any
 # What holds a model: each value below is refused by all that have not been tried with it.
 SAVED_MODEL, LITERT, JAX, ENSEMBLE = "SavedModel", "LiteRT", "JAX", "ensemble"  # run the model itself
 CTRANSLATE2, TRANSFORMERS = "CTranslate2", "transformers"  # have models of their own, as
-MARIAN, BERGAMOT = "Marian", "bergamot"
+MARIAN, BERGAMOT, M2M100 = "Marian", "bergamot", "M2M100"
 PACKED = "packed"  # batches, in which several pairs share a row
 KERAS = frozenset({SAVED_MODEL, LITERT, JAX, ENSEMBLE, PACKED})
 WITH_CTRANSLATE2 = KERAS | {CTRANSLATE2}
 WITH_TRANSFORMERS = WITH_CTRANSLATE2 | {TRANSFORMERS}
-ALL = WITH_TRANSFORMERS | {MARIAN, BERGAMOT}
+ALL = WITH_TRANSFORMERS | {MARIAN, BERGAMOT, M2M100}
 ANY = object()  # stands for each value without a row
 
 
@@ -44,7 +44,8 @@ class Variant:
 
 POSITIONS = {  # `embedding.PositionalEncoding` adds those that no attention makes
     "sinusoid": Variant(WITH_TRANSFORMERS, "paper"),
-    "timing": Variant(ALL, "T2T"),
+    "timing": Variant(ALL - {M2M100}, "T2T"),
+    "fairseq": Variant(WITH_CTRANSLATE2 | {M2M100}, "T2T's, counted from 2"),
     "emb": Variant(WITH_CTRANSLATE2, "learned", settings=("max_length",)),
     "rotary": Variant(WITH_CTRANSLATE2, "Su et al., 2021", "extensions.positions:RotaryAttention"),
     "relative": Variant(
@@ -58,7 +59,7 @@ NETWORK, GATED_NETWORK = "feed_forward:FeedForward", "feed_forward:GatedFeedForw
 FEED_FORWARDS = {
     "relu": Variant(ALL, "paper", NETWORK, activation="relu"),
     "gelu": Variant(WITH_TRANSFORMERS, "Hendrycks and Gimpel, 2016", NETWORK, activation="gelu"),
-    "swish": Variant(ALL, "Ramachandran et al., 2017", NETWORK, activation="swish"),
+    "swish": Variant(ALL - {M2M100}, "Ramachandran et al., 2017", NETWORK, activation="swish"),
     "geglu": Variant(
         WITH_CTRANSLATE2, "gated, Shazeer, 2020", GATED_NETWORK, activation="gelu", is_gated=True
     ),
@@ -85,10 +86,14 @@ VARIANTS: dict[str, Mapping[Any, Variant]] = {  # by hparam
     "norm_type": NORMS,
     "decoder_self_attention": SELF_ATTENTIONS,
     "attention_window": WINDOWS,
-    "layer_preprocess_sequence": {"none": Variant(ALL), "n": Variant(WITH_CTRANSLATE2)},
+    "layer_preprocess_sequence": {
+        "none": Variant(ALL - {M2M100}),
+        "n": Variant(WITH_CTRANSLATE2 | {M2M100}),
+    },
+    "start_token": {0: Variant(ALL - {M2M100}), 1: Variant(WITH_CTRANSLATE2 | {M2M100})},
     "norm_epsilon": {1e-6: Variant(ALL), 1e-5: Variant(ALL), ANY: Variant(WITH_CTRANSLATE2)},
     "projection_bias": ALL_HOLD,
-    "softmax_bias": ALL_HOLD,
+    "softmax_bias": {False: Variant(ALL), True: Variant(ALL - {M2M100})},
     "use_target_space_embedding": {False: Variant(ALL), True: Variant(WITH_CTRANSLATE2)},
     "shared_embedding_and_softmax_weights": {
         True: Variant(ALL),
@@ -101,7 +106,7 @@ VARIANTS: dict[str, Mapping[Any, Variant]] = {  # by hparam
     "num_decoder_layers": ALL_HOLD,
     "hidden_size": ALL_HOLD,
     "filter_size": ALL_HOLD,
-    "decoder_filter_size": {0: Variant(ALL), ANY: Variant(WITH_TRANSFORMERS | {MARIAN})},
+    "decoder_filter_size": {0: Variant(ALL), ANY: Variant(ALL - {BERGAMOT})},
     "num_heads": ALL_HOLD,
 }
 

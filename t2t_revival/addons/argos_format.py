@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from t2t_revival.addons.ctranslate2.format import write_ctranslate2
-from t2t_revival.data.vocabulary.marian import WRITTEN, MarianVocabulary
+from t2t_revival.data.vocabulary.marian import WRITTEN, MarianVocabulary, check_plain
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.errors import T2TError
 
@@ -40,8 +40,8 @@ def write_argos(translator: Translator, folder: Path, quantize: str, about: str)
         about: what the README says of the training.
 
     Raises:
-        T2TError: as `write_ctranslate2`; the vocabulary is T2T's, there are two, or the problem
-            has no languages.
+        T2TError: as `write_ctranslate2`; the vocabulary is T2T's or of M2M100, there are two, or the
+            problem has no languages.
     """
     vocabularies, problem = translator.vocabularies, translator.problem
     pieces = vocabularies.inputs
@@ -49,6 +49,7 @@ def write_argos(translator: Translator, folder: Path, quantize: str, about: str)
         raise T2TError(
             "Argos Translate's format has one SentencePiece vocabulary; this model has another kind"
         )
+    check_plain(pieces, "Argos Translate's format")
     if problem is None:
         raise T2TError(
             "Argos Translate's format has the model's languages: give --t2t_usr_dir of its problem"

@@ -13,7 +13,7 @@ from t2t_revival.decoding.capabilities import DECODE, OF_CTRANSLATE2, OF_LINES, 
 from t2t_revival.decoding.combinations import DETAILS, GUARDS, OF_ATTENTION, SAMPLING
 from t2t_revival.decoding.holders import Holder
 from t2t_revival.decoding.options import SETTINGS
-from t2t_revival.hparams import variants
+from t2t_revival.hparams import HParams, variants
 
 if TYPE_CHECKING:
     from t2t_revival.serving.export import Export
@@ -37,6 +37,7 @@ class Format:
 
     Attributes:
         place: the settings and the models that it holds.
+        other_place: that of models of another kind, which it holds too.
         quantizations: the values of `--quantize` that it has, the default first.
         exporter: the function that writes a version, as "module:function".
         meaning: what it is for.
@@ -46,6 +47,12 @@ class Format:
     quantizations: tuple[str, ...]
     exporter: str
     meaning: str
+    other_place: Place | None = None
+
+    def place_of(self, hparams: HParams) -> Place:
+        """Returns the place that holds a model, or the one that lacks the least of it."""
+        places = [self.place, *([self.other_place] if self.other_place else [])]
+        return min(places, key=lambda place: len(hparams.not_held_by(place.holds)))
 
     @property
     def export(self) -> Callable[[Export], tuple[Path, str]]:
@@ -95,7 +102,14 @@ FORMATS = {
         ),
         ("none",),
         "addons.transformers_format:export_transformers",
-        "a MarianMT folder for the Hugging Face Hub",
+        "a folder of MarianMT or M2M100 for the Hugging Face Hub",
+        Place(
+            Holder.TRANSFORMERS_FORMAT,
+            "transformers' M2M100",
+            GIVE_SAVED_MODEL,
+            OF_MODELS_ALONE,
+            holds=variants.M2M100,
+        ),
     ),
     "argos": Format(
         Place(

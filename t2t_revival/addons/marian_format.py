@@ -21,7 +21,7 @@ from t2t_revival.addons.imports.layers import (
     layers_there,
 )
 from t2t_revival.addons.imports.marian import MAX_LENGTH_FACTOR, POST_NORM, names_there
-from t2t_revival.data.vocabulary.marian import MarianVocabulary
+from t2t_revival.data.vocabulary.marian import MarianVocabulary, check_plain
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.data.vocabulary.text_encoder import TextEncoder
 from t2t_revival.errors import T2TError
@@ -50,7 +50,8 @@ class Side:
 
     @classmethod
     def of(cls, vocabulary: TextEncoder, multiple: int) -> Side:
-        """Returns a side of a model, of a size that is a multiple; raises T2TError if it is T2T's."""
+        """Returns a side, of a size that is a multiple; raises T2TError if it is T2T's or M2M100's."""
+        check_plain(vocabulary, "Marian")
         if isinstance(vocabulary, MarianVocabulary):
             ids = {piece: token for token, piece in enumerate(vocabulary.pieces)}
             rows = np.array([ids.get(piece, vocabulary.unknown) for piece in vocabulary.scores])

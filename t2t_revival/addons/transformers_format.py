@@ -1,9 +1,9 @@
-"""Trained models as MarianMT folders of transformers."""
+"""Trained models as folders of transformers: MarianMT, and M2M100 of what came from M2M100 or NLLB."""
 
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,43 +19,31 @@ from t2t_revival.addons.imports.layers import (
     layers_there,
 )
 from t2t_revival.addons.imports.transformers import (
-    ARCHITECTURE,
     GENERATION,
     POSITIONS,
     PREFIX,
     SINUSOID,
-    SPMS,
-    TABLE,
     TOKENIZER,
     WEIGHTS,
 )
-from t2t_revival.data.vocabulary.marian import MarianVocabulary
-from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
+from t2t_revival.addons.transformers_layouts import Layout, layout_of
 from t2t_revival.data.vocabulary.text_encoder import EOS, PAD
-from t2t_revival.errors import T2TError
 from t2t_revival.utils.extras import require
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from t2t_revival.data.vocabulary import Vocabularies
     from t2t_revival.decoding.translator import Translator
     from t2t_revival.model import Transformer
     from t2t_revival.serving.export import Export
 
 SETTINGS = {  # of all models in this format
-    "architectures": [ARCHITECTURE],
-    "model_type": "marian",
     "is_encoder_decoder": True,
     "scale_embedding": True,
-    "static_position_embeddings": True,
-    "normalize_before": False,
-    "normalize_embedding": False,
-    "add_final_layer_norm": False,
     "tie_word_embeddings": True,
-    "share_encoder_decoder_embeddings": True,
     "dtype": "float32",
 }
+LOW, LARGEST = -100.0, 1e4  # a logit of no probability; an element of vectors, within the range of float16
 CARD = """\
 ---
 library_name: transformers
@@ -89,7 +77,7 @@ def export_transformers(what: Export) -> tuple[Path, str]:
 def write_transformers(translator: Translator, folder: Path, about: str) -> None:
     """Writes a folder that `AutoModelForSeq2SeqLM.from_pretrained` and `AutoTokenizer` load.
 
-    Logits are those of this project but for those of padding, and for the norms' epsilon: 1e-5 there.
+    Logits are those of this project but for MarianMT's of padding, and for the norms' epsilon: 1e-5 there.
 
     Args:
         translator: model, vocabulary and options; the model's precision is float32.
@@ -97,26 +85,18 @@ def write_transformers(translator: Translator, folder: Path, about: str) -> None
         about: what the model card says of the training.
 
     Raises:
-        T2TError: the vocabulary is T2T's, or there are two.
+        T2TError: the vocabulary is of another kind, or there are two.
     """
     require("safetensors", "--format=transformers")
     from safetensors.numpy import save
 
-    hparams, options = translator.model.hparams, translator.options
-    tokens = _Tokens.of(translator.vocabularies)
-    length = translator.max_length + options.extra_length
-    special = {
-        "pad_token_id": tokens.ids[tokens.pieces[PAD]],
-        "eos_token_id": tokens.ids[tokens.pieces[EOS]],
-        "decoder_start_token_id": tokens.ids[tokens.pieces[PAD]],
-    }
-    special["forced_eos_token_id"] = special["eos_token_id"]
-    banned = {special["pad_token_id"], tokens.ids[tokens.pieces[translator.vocabularies.targets.banned]]}
-    source, target = (getattr(translator.problem, f"{side}_lang", "") for side in ("source", "target"))
-    files = {
+    hparams, options, layout = translator.model.hparams, translator.options, layout_of(translator)
+    length, targets = translator.max_length + options.extra_length, translator.vocabularies.targets
+    files: dict[str, Any] = {
         CONFIG: {
             **SETTINGS,
-            **special,
+            **layout.settings,
+            **layout.special,
             "d_model": hparams.hidden_size,
             "activation_function": hparams.ffn_activation,
             "dropout": hparams.layer_prepostprocess_dropout,
@@ -127,77 +107,68 @@ def write_transformers(translator: Translator, folder: Path, about: str) -> None
             **dict.fromkeys(["encoder_attention_heads", "decoder_attention_heads"], hparams.num_heads),
             "encoder_ffn_dim": hparams.filter_size,
             "decoder_ffn_dim": hparams.decoder_channels,
-            "vocab_size": len(tokens.ids),
+            "vocab_size": len(layout.rows),
             "max_position_embeddings": length,
         },
         GENERATION: {
-            **special,
+            **layout.special,
+            **layout.generation,
             "num_beams": options.beam_size,
             "length_penalty": options.normalize or options.alpha,
             **({"early_stopping": "never"} if options.beam_size > 1 else {}),
             "max_length": length,
-            "bad_words_ids": [[token] for token in sorted(banned)],
+            "bad_words_ids": [[token] for token in sorted(layout.banned)],
         },
         TOKENIZER: {
-            "tokenizer_class": "MarianTokenizer",
-            "pad_token": tokens.pieces[PAD],
-            "eos_token": tokens.pieces[EOS],
-            "unk_token": tokens.pieces[translator.vocabularies.targets.unknown],
+            **layout.tokenizer,
+            "pad_token": targets.pieces[PAD],
+            "eos_token": targets.pieces[EOS],
+            "unk_token": targets.pieces[targets.unknown],
             "model_max_length": length,
-            "separate_vocabs": False,
             "clean_up_tokenization_spaces": False,  # before 4.45, "Bonjour !" would become "Bonjour!"
             "split_special_tokens": True,  # "</s>" in a text is text, as here
-            "source_lang": source,
-            "target_lang": target,
         },
-        TABLE: tokens.ids,
+        **layout.files,
     }
+    weights = _weights(translator.model, layout, length)
     folder.mkdir()
-    for name, values in files.items():
-        (folder / name).write_text(json.dumps(values, ensure_ascii=False, indent=2) + "\n", encoding="utf-8")
-    for name, model in zip(SPMS, (tokens.source, tokens.target), strict=True):
-        (folder / name).write_bytes(model)
-    weights = _weights(translator.model, tokens, length)
+    for name, content in files.items():
+        if not isinstance(content, bytes):
+            content = f"{json.dumps(content, ensure_ascii=False, indent=2)}\n".encode()
+        (folder / name).write_bytes(content)
     (folder / WEIGHTS[0]).write_bytes(save(weights, metadata={"format": "pt"}))
     name = translator.problem.name if translator.problem else "model"
+    source, target = (getattr(translator.problem, f"{side}_lang", "") for side in ("source", "target"))
     card = CARD.format(name=name.replace("_", "-"), source=source, target=target, about=about)
     (folder / "README.md").write_text(card, encoding="utf-8")
 
 
-class _Tokens(NamedTuple):
-    """The pieces of a vocabulary, by their ids here; their ids there; and the SentencePiece models."""
-
-    pieces: list[str]
-    ids: dict[str, int]
-    source: bytes
-    target: bytes
-
-    @classmethod
-    def of(cls, vocabularies: Vocabularies) -> _Tokens:
-        inputs, targets = vocabularies
-        if vocabularies.separate or isinstance(inputs, SubwordVocabulary):
-            raise T2TError(
-                "transformers' format has one SentencePiece vocabulary; this model has another kind"
-            )
-        if isinstance(inputs, MarianVocabulary) and isinstance(targets, MarianVocabulary):
-            ids = dict(inputs.marian_ids)
-            ids.setdefault(inputs.pieces[PAD], len(ids))
-            return cls(inputs.pieces, ids, inputs.model, targets.model)
-        ids = {piece: token for token, piece in enumerate(inputs.pieces)}
-        return cls(inputs.pieces, ids, inputs.content, inputs.content)
-
-
-def _weights(model: Transformer, tokens: _Tokens, length: int) -> dict[str, np.ndarray]:
+def _weights(model: Transformer, layout: Layout, length: int) -> dict[str, np.ndarray]:
     hparams, arrays = model.hparams, arrays_of(model)
     order = channels_there(hparams, hparams.pos == SINUSOID)
     embeddings, bias = arrays[EMBEDDINGS][:, np.argsort(order)], arrays[SOFTMAX_BIAS]
-    if embeddings[PAD].any():  # outputs start with it there; here it is 0 wherever it is looked up
+    if (
+        not hparams.start_token and embeddings[PAD].any()
+    ):  # outputs start with it there; here it is 0 wherever it is looked up
         embeddings[PAD], bias[PAD] = 0, NEVER
-    rows = np.zeros(len(embeddings), int)  # the id here of each id there
-    rows[[tokens.ids[piece] for piece in tokens.pieces]] = np.arange(len(rows))
-    weights = {SHARED: embeddings[rows], **layers_there(arrays, hparams, order)}
-    if hparams.pos != SINUSOID:  # transformers has the paper's by itself
+    shared = embeddings[layout.rows]
+    weights = {SHARED: shared, **layers_there(arrays, hparams, order)}
+    if hparams.start_token:
+        shared[layout.rows < 0] = _never(
+            *(weights[f"decoder.layer_norm.{part}"] for part in ("weight", "bias"))
+        )
+    elif hparams.pos != SINUSOID:  # transformers has the others by itself
         positions = np.asarray(model.source_positions.encode(np.arange(length)), np.float32)
         weights |= {name: positions.copy() for name in POSITIONS}
     named = {f"{PREFIX}{name}": np.ascontiguousarray(array) for name, array in weights.items()}
-    return {**named, BIAS: bias[rows][None]}
+    return named if hparams.start_token else {**named, BIAS: bias[layout.rows][None]}
+
+
+def _never(gamma: np.ndarray, beta: np.ndarray) -> np.ndarray:
+    """Returns a vector whose logit is always low, as its model has no bias; 0 if there is none.
+
+    The channels of a norm sum to 0 before gamma and beta.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        vector = LOW / gamma / (beta / gamma).sum()
+    return vector if np.abs(vector).max() < LARGEST else np.zeros_like(gamma)

@@ -22,6 +22,7 @@ from t2t_revival.checkpoints.file import (
     OPTIMIZER,
     CheckpointNotFoundError,
     CorruptCheckpointError,
+    StoredWeights,
     load,
     merge_adapters,
     save,
@@ -40,6 +41,7 @@ NAME = re.compile(r"model\.ckpt-(\d+)\.npz")
 MIXED = "+"  # joins fingerprints where an average mixes checkpoints of different training data
 ANOTHER = "give another --output_dir"  # the remedy where a folder is another run's
 OF_ANOTHER, OWN = "checkpoint of another model, with", "give one of this model"
+WITHOUT_MOMENTS = "without_moments"  # in the meta data of a model that was trained elsewhere: they are 0
 QUARANTINED = ".damaged"  # suffix of a corrupt checkpoint that was renamed
 
 Unusable = CorruptCheckpointError | CheckpointNotFoundError
@@ -200,15 +202,9 @@ def _copy(variable: Any) -> np.ndarray:
 
 
 def load_weights(path: Path) -> tuple[dict[str, np.ndarray], dict]:
-    """Reads the weights to use, by their names in a checkpoint, and the meta data.
-
-    Where a checkpoint has moving averages of weights, they stand in the weights' place; low-rank adapters are
-    added to their matrices. Raises as `load`.
-    """
-    arrays, meta = load(path, prefixes=(MODEL, EMA))
-    averages = {name: arrays.pop(name) for name in list(arrays) if name.startswith(EMA)}
-    own = {MODEL + name.removeprefix(EMA): array for name, array in averages.items()}
-    return merge_adapters({**arrays, **own}), meta
+    """Reads the weights to use, by their names in a checkpoint, and the meta data; see `StoredWeights`."""
+    stored = StoredWeights(path)
+    return dict(stored), stored.meta
 
 
 def restore_weights(model: Any, path: Path) -> int:
@@ -217,10 +213,10 @@ def restore_weights(model: Any, path: Path) -> int:
     Raises:
         T2TError: the file is corrupt, or of another model; names the first difference.
     """
-    arrays, meta = load_weights(path)
-    check_architecture(model, meta, path)
-    assign(by_path(model.weights), arrays, MODEL, path)
-    return meta["step"]
+    stored = StoredWeights(path)  # which memory has one by one
+    check_architecture(model, stored.meta, path)
+    assign(by_path(model.weights), stored, MODEL, path)
+    return int(stored.meta["step"])
 
 
 def restore(model: Any, path: Path) -> dict:
@@ -236,7 +232,8 @@ def restore(model: Any, path: Path) -> dict:
         )
     check_architecture(model, meta, path)
     assign(by_path(model.weights), arrays, MODEL, path)
-    assign(_moments(model.optimizer), arrays, OPTIMIZER, path)
+    if not meta.get(WITHOUT_MOMENTS):
+        assign(_moments(model.optimizer), arrays, OPTIMIZER, path)
     for weight, average in model.optimizer.moving_averages:
         # Of a training without averages, the weights themselves.
         average.assign(arrays.get(EMA + weight.path, arrays[MODEL + weight.path]))
@@ -263,8 +260,8 @@ def assign(named: Mapping[str, Any], arrays: Mapping[str, np.ndarray], prefix: s
         T2TError: an array is missing, unknown or of another shape; nothing is assigned then.
     """
     shapes = {prefix + name: tuple(variable.shape) for name, variable in named.items()}
-    stored = {name: array for name, array in arrays.items() if name in shapes or _is_weight(array)}
-    there = {name: array.shape for name, array in stored.items() if name.startswith(prefix)}
+    own = ((name, array) for name, array in arrays.items() if name.startswith(prefix))
+    there = {name: array.shape for name, array in own if name in shapes or _is_weight(array)}
     MadeOf(there).check(MadeOf(dict.fromkeys(there) | shapes), f"{path}: {OF_ANOTHER}", OWN)
     for name, variable in named.items():
         variable.assign(arrays[prefix + name])

@@ -13,7 +13,6 @@ renamed or exchanged array is detected as well. No code in such a file is run wh
 from __future__ import annotations
 
 import errno
-import io
 import json
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -141,18 +140,62 @@ def written_at(path: Path) -> int:
         raise CheckpointNotFoundError(path) from None
 
 
+class StoredWeights(Mapping[str, "np.ndarray"]):
+    """The weights to use of a checkpoint, by name; each is read, and verified, where it is asked for.
+
+    Moving averages of weights stand in the weights' place; low-rank adapters are added to their matrices.
+
+    Attributes:
+        meta: the meta data.
+
+    Raises:
+        T2TError: as `load`.
+    """
+
+    def __init__(self, path: Path) -> None:
+        with _opened(path) as (archive, self.meta):
+            names = [name for name in _checksums(archive) if name.startswith((MODEL, EMA))]
+        self._stored = {MODEL + name.partition("/")[2]: name for name in sorted(names, key=_is_average)}
+        with _reading(path):
+            self._path, self._archive = path, zipfile.ZipFile(path)
+        self._adapters: dict[str, np.ndarray] = {}
+        self._adapters = {name: self[name] for name in [*self._stored] if is_adapter(name)}
+
+    def __getitem__(self, name: str) -> np.ndarray:
+        with _reading(self._path):
+            array = _read(self._archive, self._stored[name])
+        own = {each: matrix for each, matrix in self._adapters.items() if weight_path(each) == name}
+        return merge_adapters({name: array, **own})[name] if own else array
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name in self._stored if name not in self._adapters)
+
+    def __len__(self) -> int:
+        return len(self._stored) - len(self._adapters)
+
+
+def _is_average(name: str) -> bool:
+    return name.startswith(EMA)
+
+
 @contextmanager
 def _opened(path: Path) -> Iterator[tuple[zipfile.ZipFile, dict]]:
     """Opens a checkpoint whose list of arrays is as it was written, as its zip and its meta data."""
+    with _reading(path), zipfile.ZipFile(path) as archive:
+        meta = json.loads(_read(archive, META).tobytes())
+        if meta.get("format") != FORMAT or type(meta.get("step")) is not int:
+            raise T2TError(f"{path}: not a checkpoint of format {FORMAT}")
+        checksums = _checksums(archive)
+        if meta.get(CHECKSUMS, checksums) != checksums:  # a file that NumPy alone wrote has none
+            raise ValueError("its arrays are not those that were written")
+        yield archive, meta
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Turns the errors of the block, which reads a checkpoint, into those of `load`."""
     try:
-        with zipfile.ZipFile(path) as archive:
-            meta = json.loads(_read(archive, META).tobytes())
-            if meta.get("format") != FORMAT or type(meta.get("step")) is not int:
-                raise T2TError(f"{path}: not a checkpoint of format {FORMAT}")
-            checksums = _checksums(archive)
-            if meta.get(CHECKSUMS, checksums) != checksums:  # a file that NumPy alone wrote has none
-                raise ValueError("its arrays are not those that were written")
-            yield archive, meta
+        yield
     except FileNotFoundError:
         raise CheckpointNotFoundError(path) from None
     except (T2TError, MemoryError):
@@ -177,11 +220,14 @@ def _write(archive: zipfile.ZipFile, name: str, array: np.ndarray) -> None:
 
 
 def _read(archive: zipfile.ZipFile, name: str) -> np.ndarray:
-    """Reads an array; zipfile verifies its checksum before any of it is interpreted."""
+    """Reads an array, of which there is one copy in memory; zipfile verifies its checksum at the end."""
     import numpy as np
 
-    content = archive.read(name + SUFFIX)
-    return np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
+    with archive.open(name + SUFFIX) as member:
+        array = np.lib.format.read_array(member, allow_pickle=False)
+        if member.read(1):
+            raise ValueError(f"{name} has more bytes than its shape")
+    return array
 
 
 def adapter_name(prefix: str, path: str) -> str:

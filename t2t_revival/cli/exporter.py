@@ -73,7 +73,7 @@ def _export(flags: ExporterFlags) -> None:
             f"--decode_hparams={defaults}"
         )
     capabilities.check(asked, row.place)
-    capabilities.check_held(folder.hparams, row.place)
+    capabilities.check_held(folder.hparams, row.place_of(folder.hparams))
     if flags.ensemble and not flags.export_dir:
         raise T2TError("--export_dir is missing: an ensemble belongs to no output_dir")
     if options.has_shortlist:

@@ -33,7 +33,13 @@ if TYPE_CHECKING:
     from t2t_revival.addons.imports.model import ImportResult
 
 OF_T2T = ("hparams_set", "target_space_id", "ignored_hparams")  # flags
-REFUSED = {kinds.MARIAN: OF_T2T, kinds.TRANSFORMERS: (*OF_T2T, "vocab_file")}
+OF_M2M100 = ("source_language", "target_language", "keep_vocab_of")
+REFUSED = {
+    kinds.T2T: OF_M2M100,
+    kinds.MARIAN: (*OF_T2T, *OF_M2M100),
+    kinds.TRANSFORMERS: (*OF_T2T, *OF_M2M100, "vocab_file"),
+    kinds.M2M100: (*OF_T2T, "vocab_file"),
+}
 
 
 @dataclass(frozen=True)
@@ -62,6 +68,15 @@ class ImportFlags(ProblemFlags):
     target_space_id: int = flag(0, "T2T's target_space_id, for a problem of your own that sets it.")
     ignored_hparams: tuple[str, ...] = flag(
         (), "Hyperparameters in hparams.json to ignore, since they do not change the model."
+    )
+    source_language: str = flag(
+        "", "Language of sources by M2M100's or NLLB's code, such as fin_Latn; by default the problem's."
+    )
+    target_language: str = flag("", "Language of outputs, likewise.")
+    keep_vocab_of: str = flag(
+        "",
+        "Of M2M100 or NLLB, keep only the pieces that a text needs, and the characters of its scripts: text "
+        "files of both languages, FILE,FILE, or a data_source.",
     )
 
 
@@ -93,7 +108,7 @@ def _import(flags: ImportFlags) -> None:
 
 def _imported(flags: ImportFlags, checkpoint: Path, output_dir: Path) -> ImportResult:
     """Imports a model by the kind of its files."""
-    from t2t_revival.addons.imports import hub, marian, t2t, transformers
+    from t2t_revival.addons.imports import hub, m2m100, marian, t2t, transformers
 
     if flags.checkpoint.startswith(HUB):
         checkpoint = hub.download(flags.checkpoint)
@@ -105,6 +120,13 @@ def _imported(flags: ImportFlags, checkpoint: Path, output_dir: Path) -> ImportR
     if kind is kinds.TRANSFORMERS:
         folder = checkpoint if checkpoint.is_dir() else checkpoint.parent
         return transformers.import_folder(folder, output_dir, flags.problem)
+    if kind is kinds.M2M100:
+        folder = checkpoint if checkpoint.is_dir() else checkpoint.parent
+        if not flags.problem:
+            raise T2TError("a model of many languages: give --problem, such as --problem=translate_fi_en")
+        languages = flags.source_language, flags.target_language
+        pair = m2m100.Pair(flags.problem, *languages, flags.keep_vocab_of)
+        return m2m100.import_folder(folder, output_dir, pair)
     if kind is kinds.MARIAN:
         return marian.import_model(checkpoint, output_dir, flags.problem, vocab_files)
     settings = flags.problem, flags.hparams_set, flags.target_space_id, flags.ignored_hparams

@@ -22,6 +22,7 @@ from t2t_revival.decoding.options import (
 )
 from t2t_revival.errors import T2TError
 from t2t_revival.utils import keras_config
+from t2t_revival.utils.freed_memory import returning_freed_memory
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary import Vocabularies
@@ -255,6 +256,7 @@ def load_transformer(
     from t2t_revival.model import Transformer
 
     target_size = vocabularies.target_size
-    model = Transformer(hparams, vocabularies.inputs.size, target_vocab_size=target_size, dtype=dtype)
-    restore_weights(model, checkpoint)
+    with returning_freed_memory():
+        model = Transformer(hparams, vocabularies.inputs.size, target_vocab_size=target_size, dtype=dtype)
+        restore_weights(model, checkpoint)
     return model

@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from t2t_revival.data.vocabulary.text_encoder import PAD
+
 
 class Term(NamedTuple):
     """A term of the score, with its setting. Where that is 0, there is no such term.
@@ -95,3 +97,19 @@ def score(log_probs: Any, length: Any, score_terms: Mapping[str, Any], longest: 
         tokens = length if longest is None else ops.where(setting >= 0, longest, length)
         scores = term.apply(scores, ops.cast(tokens, "float32"), setting)
     return scores
+
+
+def beginning_with(first: int, logits: Any, is_beginning: Any) -> Any:
+    """Returns logits by which a token is certain at the beginning, so that it costs nothing there.
+
+    Args:
+        first: the token; PAD changes nothing.
+        logits: [..., vocab].
+        is_beginning: of the positions, bool, of a shape that broadcasts to `logits`.
+    """
+    if first == PAD:
+        return logits
+    from keras import ops
+
+    others = ops.not_equal(ops.arange(ops.shape(logits)[-1]), first)
+    return ops.where(ops.logical_and(is_beginning, others), float("-inf"), logits)

@@ -85,7 +85,7 @@ class TokenEmbedding(Layer):
         return SoftmaxKernel(matrix, ops.take(bias, ids) if self.has_softmax_bias else ())
 
 
-def sinusoids(positions: Any, hidden_size: int, as_t2t: bool = False) -> Any:
+def sinusoids(positions: Any, hidden_size: int, as_t2t: bool = False, first: int = 0) -> Any:
     """Section 3.5 as printed: sine in the even channels, cosine in the odd ones.
 
     Args:
@@ -93,6 +93,7 @@ def sinusoids(positions: Any, hidden_size: int, as_t2t: bool = False) -> Any:
         hidden_size: d_model, even.
         as_t2t: whether all sines come before all cosines, and the longest wavelength is that of the last
             channel, not one step after it (`get_timing_signal_1d`).
+        first: the number of the first position: 2 in fairseq.
 
     Returns:
         [length, hidden].
@@ -100,7 +101,7 @@ def sinusoids(positions: Any, hidden_size: int, as_t2t: bool = False) -> Any:
     waves = hidden_size // 2
     steps = max(waves - 1, 1) if as_t2t else waves
     rates = ops.exp(ops.arange(waves, dtype="float32") * (-math.log(MAX_WAVELENGTH) / steps))
-    angles = positions[:, None] * rates[None, :]  # [length, hidden / 2]
+    angles = (positions[:, None] + first) * rates[None, :]  # [length, hidden / 2]
     sines, cosines = ops.sin(angles), ops.cos(angles)
     if as_t2t:
         return ops.concatenate([sines, cosines], axis=-1)
@@ -121,7 +122,11 @@ def positions_in(mask: Any) -> Any:
     return ops.sum(ops.cast(ops.logical_and(mask, before), "int32"), axis=2)
 
 
-ENCODINGS: dict[str, Callable[..., Any]] = {"sinusoid": sinusoids, "timing": partial(sinusoids, as_t2t=True)}
+ENCODINGS: dict[str, Callable[..., Any]] = {
+    "sinusoid": sinusoids,
+    "timing": partial(sinusoids, as_t2t=True),
+    "fairseq": partial(sinusoids, as_t2t=True, first=2),
+}
 
 
 @keras.saving.register_keras_serializable("t2t_revival")
@@ -130,8 +135,8 @@ class PositionalEncoding(Layer):
 
     Args:
         hidden_size: d_model.
-        encoding: "sinusoid" as printed, "timing" as T2T, "emb" for a learned vector of each position;
-            any other adds none, since attention tells positions.
+        encoding: "sinusoid" as printed, "timing" as T2T, "fairseq" as that from 2 on, "emb" for a learned
+            vector of each position; any other adds none, since attention tells positions.
         max_length: number of learned vectors; positions beyond share the last one.
         target_space: whether a vector that is the same at all positions is added too, as T2T does to tell
             the encoder what is asked for (`target_space_embedding`, of which a problem has one row).

@@ -232,6 +232,8 @@ class IncrementalDecoding:
             Logits, [batch, beams, vocab], and the new state.
         """
         batch, beams = ops.shape(last)
+        if self.hparams.start_token:
+            last = ops.where(ops.equal(position, 0), self.hparams.start_token, last)
         x = self.target_embedding(ops.reshape(last, (-1,)))  # [batch * beams, hidden]
         position = ops.reshape(position, (1,))
         x = self.target_positions(x, position)

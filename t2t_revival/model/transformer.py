@@ -167,13 +167,14 @@ class Transformer(IncrementalDecoding, keras.Model):
         `targets`, not shifted, and `source` are ids [batch, target] and [batch, source]; `encoded` is the
         source as `encode` returns it.
         """
-        shifted = ops.pad(targets[:, :-1], [[0, 0], [1, 0]])  # the first position sees padding, which is 0
+        start = self.hparams.start_token  # padding, which is a vector of 0, or EOS
+        shifted = ops.pad(targets[:, :-1], [[0, 0], [1, 0]], constant_values=start)
         encoded_mask, mask, positions = ops.not_equal(source, 0), None, None
         if segments:
             encoded_mask = same_segment(segments.target, segments.source)
             mask = same_segment(segments.target, segments.target)
             positions = positions_in(mask)
-            shifted = ops.where(positions == 0, 0, shifted)
+            shifted = ops.where(positions == 0, start, shifted)
         x = self.target_positions(self.target_embedding(shifted), positions)
         if self.deterministic_attention:
             word_tokens = self.deterministic_attention.stand_for(shifted)  # [batch, target]

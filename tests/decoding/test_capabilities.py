@@ -18,8 +18,9 @@ from t2t_revival.decoding.engine import EngineConfig
 from t2t_revival.decoding.engines import CLASSES
 from t2t_revival.decoding.holders import Holder
 from t2t_revival.hparams import hparams
-from t2t_revival.hparams.variants import ALL, PACKED, POSITIONS, SAVED_MODEL, VARIANTS, Variant
+from t2t_revival.hparams.variants import ALL, M2M100, PACKED, POSITIONS, SAVED_MODEL, VARIANTS, Variant
 from t2t_revival.serving.module import ServingModule
+from tests.support.m2m100_models import MODEL
 from tests.support.searches import ensemble, jax_engine
 from tests.support.setting_values import values_of
 
@@ -29,7 +30,8 @@ TINY = HParams(num_hidden_layers=1, hidden_size=8, filter_size=8, num_heads=2, p
 SETTINGS = {name: values_of(name)[len(values_of(name)) // 2] for name in settings.SETTINGS}
 OF_DECODING = [place for place in vars(capabilities).values() if isinstance(place, Place)]
 PLACES = [*dict.fromkeys([*OF_DECODING, *(row.place for row in FORMATS.values())])]
-HOLDERS = [place for place in PLACES if place.holds]
+OTHER_PLACES = [row.other_place for row in FORMATS.values() if row.other_place]
+HOLDERS = [place for place in [*PLACES, *OTHER_PLACES] if place.holds]
 METHODS = {  # of engines, by what they are for
     "constraints": "spelling",
     "scores": "score",
@@ -50,6 +52,11 @@ class Newer(HParams):
     """Hyperparameters of a later version."""
 
     sandwich: bool = hparams.hparam(False, "layers in another order", model=True)
+
+
+def tiny_of(holder):
+    """Returns the hyperparameters of a model that a place holds."""
+    return TINY.replace(**MODEL) if holder.holds == M2M100 else TINY
 
 
 def test_features_are_settings_or_of_calls():
@@ -135,10 +142,11 @@ def test_each_hyperparameter_of_a_model_is_listed_once():
 
 @pytest.mark.parametrize("holder", HOLDERS, ids=lambda holder: holder.name)
 def test_a_new_value_is_refused(holder, monkeypatch):
-    check_held(TINY, holder)
+    tiny = tiny_of(holder)
+    check_held(tiny, holder)
     monkeypatch.setitem(hparams.ABOUT, "norm_type", hparams.About("", choices=("power",)))
     with pytest.raises(T2TError, match=rf"^{holder.name} does not support norm_type=power, which this model"):
-        check_held(TINY.replace(norm_type="power"), holder)
+        check_held(tiny.replace(norm_type="power"), holder)
 
 
 @pytest.mark.parametrize("holder", HOLDERS, ids=lambda holder: holder.name)
@@ -155,7 +163,7 @@ def test_a_variant_is_refused_by_what_its_row_does_not_name(holder, monkeypatch)
 
 @pytest.mark.parametrize("holder", HOLDERS, ids=lambda holder: holder.name)
 def test_a_new_hyperparameter_is_refused_where_it_has_an_effect(holder):
-    newer = Newer(**dataclasses.asdict(TINY))
+    newer = Newer(**dataclasses.asdict(tiny_of(holder)))
     check_held(newer, holder)
     with pytest.raises(T2TError, match=rf"^{holder.name} does not support sandwich=True, which this model"):
         check_held(dataclasses.replace(newer, sandwich=True), holder)

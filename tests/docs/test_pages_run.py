@@ -13,12 +13,15 @@ from pathlib import Path
 import keras
 import numpy as np
 import pytest
+from huggingface_hub import constants
 
 from t2t_revival import registry
 from tests.support import bergamot
 from tests.support.command_lines import last_of_each
 from tests.support.commands import run
+from tests.support.hub import in_cache
 from tests.support.line_corpus import write_corpus
+from tests.support.m2m100_models import write_multilingual
 
 DOCS = Path(__file__).parents[2] / "docs"
 SMALL = "num_hidden_layers=1,hidden_size=16,filter_size=16,num_heads=2,batch_size=256"
@@ -180,3 +183,26 @@ def test_from_opus_mt_to_a_browser(tmp_path, chromium):
         shown = page.eval_on_selector("#target", "element => element.value")
         server.shutdown()
     assert bergamot.translate(engine, folder, [line]) == [shown]
+
+
+@pytest.mark.nightly
+def test_from_many_languages_to_one_pair(tmp_path, monkeypatch):
+    """The model of the hub is a small one of random weights."""
+    (script,) = blocks("your_domain.md", "python")
+    subprocess.run([sys.executable, "-"], input=script, text=True, check=True)
+    lines = [line for part in ("en", "de") for line in Path(f"orders/train.{part}").read_text().splitlines()]
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    write_multilingual(in_cache(tmp_path / "hub", "facebook/m2m100_418M"), lines=lines)
+    few = {
+        "t2t-trainer": ["--train_steps=2", "--local_eval_frequency=2"],
+        "t2t-distill": [
+            "--train_steps=2",
+            "--local_eval_frequency=2",
+            "--hparams=hidden_size=64,filter_size=64",
+        ],
+    }
+    done = run_commands("one_pair.md", few, small="batch_size=1024")
+    assert "kept " in done[0].stdout
+    assert len(Path("m2m.de").read_text().splitlines()) == 80
+    assert list(Path("tuned/transformers").glob("*/model.safetensors"))
+    assert list(Path("student/ctranslate2").glob("*/model.bin"))

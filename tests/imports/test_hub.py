@@ -7,22 +7,19 @@ from huggingface_hub import constants
 
 from t2t_revival import T2TError, Translator
 from tests.support.commands import run
+from tests.support.hub import REVISION, in_cache
+from tests.support.m2m100_models import write_multilingual
 from tests.support.marian_models import LINES, write_marian_mt
 
-NAME, REVISION = "hf:someone/opus-mt-en-de", "0123456789abcdef0123456789abcdef01234567"
+NAME = "hf:someone/opus-mt-en-de"
 
 
 @pytest.fixture
 def hub(tmp_path, monkeypatch):
     """The hub's cache, with a model in it; and a cache for imported models."""
-    cache = tmp_path / "hub"
-    repository = cache / "models--someone--opus-mt-en-de"
-    write_marian_mt(repository / "snapshots" / REVISION)
-    (repository / "refs").mkdir()
-    (repository / "refs" / "main").write_text(REVISION)
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(cache))
+    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return repository / "snapshots" / REVISION
+    return write_marian_mt(in_cache(tmp_path / "hub", "someone/opus-mt-en-de"))
 
 
 def test_a_model_is_imported_once(hub, tmp_path):
@@ -48,3 +45,12 @@ def test_what_is_not_there_is_an_error_soon(hub, monkeypatch):
     for name in ("hf:opus", "hf:a/b/c", "hf:"):
         with pytest.raises(T2TError, match="not a name of the hub, such as hf:Helsinki-NLP/opus-mt-en-de"):
             Translator.load(name)
+
+
+def test_models_of_many_languages(hub, tmp_path):
+    write_multilingual(in_cache(tmp_path / "hub", "someone/m2m100"))
+    with pytest.raises(T2TError, match="many languages: import it first, with --problem, by t2t-import-"):
+        Translator.load("hf:someone/m2m100")
+    flags = "--checkpoint=hf:someone/m2m100", "--problem=translate_en_de", f"--output_dir={tmp_path / 'out'}"
+    run("t2t-import-checkpoint", *flags)
+    assert len(Translator.load(tmp_path / "out").translate(LINES)) == len(LINES)

@@ -90,9 +90,7 @@ def test_files_in_output_dir(t2t, tmp_path, subwords_file):
     (checkpoint,) = checkpoints.list_checkpoints(tmp_path / "out")
     arrays, meta = checkpoints.load(checkpoint.path)
     assert meta["step"] == 7
-    moments = [array for name, array in arrays.items() if name.startswith(checkpoints.OPTIMIZER)]
-    assert moments
-    assert not any(array.any() for array in moments)
+    assert not any(name.startswith(checkpoints.OPTIMIZER) for name in arrays)  # which are 0 then
 
 
 def test_a_padded_vocabulary_has_the_ids_of_the_one_that_was_padded(t2t, tmp_path, subwords_file):

@@ -67,7 +67,8 @@ def test_models_of_other_engines_are_refused(tmp_path):
 
 def test_what_is_no_model_is_told_what_was_looked_for(tmp_path):
     looked = (
-        r"no model: it lacks model\.ckpt-\*\.index with checkpoint, config\.json with a model_type, \.npz"
+        r"no model: it lacks model\.ckpt-\*\.index with checkpoint, config\.json with a model_type, "
+        r"config\.json with model_type=m2m_100, \.npz"
     )
     with pytest.raises(T2TError, match=looked):
         kind_to_import(foreign_files(tmp_path))

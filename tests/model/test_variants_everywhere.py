@@ -9,14 +9,16 @@ import pytest
 import scipy.special
 
 from t2t_revival import RunConfig, T2TError, Translator
+from t2t_revival.addons.imports import m2m100
 from t2t_revival.addons.imports.marian import import_model
 from t2t_revival.addons.imports.transformers import import_folder
 from t2t_revival.data.packing import SEGMENTS
 from t2t_revival.data.vocabulary.text_encoder import EOS
-from t2t_revival.hparams.variants import ALL, ANY, PACKED, VARIANTS
+from t2t_revival.hparams.variants import ALL, ANY, M2M100, PACKED, VARIANTS
 from t2t_revival.training.run_config import packs
 from tests.support.doors import HPARAMS, LINES, Doors, Model, eagerly, on_jax
 from tests.support.exported import asking
+from tests.support.m2m100_models import MODEL, write_multilingual
 from tests.support.searches import ensemble
 
 LINE, OUTPUT = LINES[2], "the house sees"
@@ -36,7 +38,12 @@ ONE_OF_ANY = {  # for rows that are those of any value
     "decoder_filter_size": 128,
     "num_heads": 1,
 }
-OF_THEIR_OWN = ("CTranslate2", "transformers", "Marian")  # models, and not the classes that are trained
+OF_THEIR_OWN = (
+    "CTranslate2",
+    "transformers",
+    "Marian",
+    M2M100,
+)  # models, and not the classes that are trained
 BESIDE = {  # what values need, and settings of theirs
     ("layer_preprocess_sequence", "n"): {"layer_postprocess_sequence": "da"},
     ("pos", "relative"): {"max_relative_position": 1},
@@ -88,6 +95,12 @@ class Holders(Doors):
     def Marian(self):
         return self._and_back(self.marian_format, import_model)
 
+    def M2M100(self):
+        def take_in(theirs, folder, problem):
+            m2m100.import_folder(theirs, folder, m2m100.Pair(problem))
+
+        return self._and_back(self.transformers_format, take_in)
+
     def packed(self):
         """Scores an output behind another pair in one row."""
         translator = self._load()
@@ -133,8 +146,14 @@ def cases():
 @pytest.fixture(scope="module")
 def holders(tmp_path_factory):
     @cache
-    def made(name, value):
-        return Holders(tmp_path_factory.mktemp("model"), **{name: value, **BESIDE.get((name, value), {})})
+    def made(name, value, multilingual):
+        """Changes a model of ours, or one that came from M2M100."""
+        changes, folder = {name: value, **BESIDE.get((name, value), {})}, tmp_path_factory.mktemp("model")
+        if not multilingual:
+            return Holders(folder, **changes)
+        theirs = write_multilingual(folder / "theirs")
+        m2m100.import_folder(theirs, folder / "out", m2m100.Pair("translate_en_de"))
+        return Holders(folder, folder / "out", **{**MODEL, **changes})
 
     return made
 
@@ -144,9 +163,9 @@ def holders(tmp_path_factory):
 def test_a_variant_is_held_or_refused(holders, name, value, holder, is_held):
     if holder == "CTranslate2" and not find_spec("ctranslate2"):
         pytest.skip("needs CTranslate2")
-    models = holders(name, value)
+    models = holders(name, value, holder == M2M100)
     if is_held:
-        assert getattr(models, holder)() == pytest.approx(models.expected(holder), rel=5e-3)
+        assert getattr(models, holder)() == pytest.approx(models.expected(holder), rel=5e-3, abs=1e-5)
         return
     named = "|".join([name, *BESIDE.get((name, value), {})])
     with pytest.raises(T2TError, match=f"does not support ({named})=.*, which this model has"):

@@ -62,10 +62,10 @@ class Model:
 class Doors:
     """Wherever settings can be given: called with them, each returns what comes back."""
 
-    def __init__(self, folder, **changes):
+    def __init__(self, folder, origin=None, **changes):
         self._hparams = HPARAMS.replace(**changes)
         self.answer = cache(lambda door, given, as_json: getattr(self, door)(given, as_json))
-        self._folder, self._made = copied(PIECES, folder), cache(self._make)
+        self._folder, self._made = origin or copied(PIECES, folder), cache(self._make)
         translator = Translator.load(self._folder)
         self._vocabulary, self._problem = translator.vocabulary, translator.problem
         weights = directory.model_arrays(self._made())

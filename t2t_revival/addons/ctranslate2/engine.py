@@ -186,6 +186,7 @@ class CTranslate2Engine(Engine):
         self._source_pieces, self._target_pieces = model.vocabularies.inputs.pieces, vocabulary.pieces
         self._ids = {piece: token for token, piece in enumerate(self._target_pieces)}
         self._bans_unknown = vocabulary.banned != PAD
+        self._first = [self._target_pieces[vocabulary.first]] if vocabulary.first != PAD else []
         self.description = f"{CTRANSLATE2}, {config.precision}"
 
     def load_weights(self, checkpoint: Checkpoint) -> None:
@@ -254,7 +255,7 @@ class CTranslate2Engine(Engine):
 
     def _sentence(self, source: Sequence[int], prefix: Sequence[int], extra_length: int) -> Sentence:
         pieces = _to_pieces(source, self._source_pieces)
-        beginning = _to_pieces(prefix, self._target_pieces)
+        beginning = _to_pieces(prefix, self._target_pieces) or self._first
         sizes = len(pieces) + 1, len(beginning), extra_length
         return Sentence(pieces, beginning, max_output_length(*sizes, self._options))
 
@@ -303,7 +304,7 @@ class CTranslate2Engine(Engine):
                 disable_unk=self._bans_unknown,
             )
         forced = [0.0] * len(prefixes)  # log-probabilities of the prefixes, which the scores leave out
-        if any(prefixes):
+        if any(prefix != self._first for prefix in prefixes):
             forced = [sum(values[:-1]) for values in self._token_log_probs(sources, prefixes)]
         return [
             [
@@ -319,7 +320,8 @@ class CTranslate2Engine(Engine):
         """Yields the log-probabilities of each target's tokens, that of EOS last."""
         with _errors():
             results = self._converted.translator.score_batch(sources, targets, max_input_length=0)
-        yield from (result.log_probs for result in results)
+        beginning = [0.0] * len(self._first)
+        yield from (beginning + result.log_probs[len(beginning) :] for result in results)
 
 
 def check_usable(hparams: HParams, options: DecodeHParams, precision: str) -> None:

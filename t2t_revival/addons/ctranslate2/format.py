@@ -50,7 +50,7 @@ SUBWORDS_OF = "t2t_revival.data.vocabulary.subwords.SubwordVocabulary({file!r})"
 MARIAN_OF = "t2t_revival.data.vocabulary.marian.MarianVocabulary({file!r}, is_target={is_target})"
 SUBWORD_STEPS = """\
 found = translator.translate_batch([[{source}.pieces[token] for token in {source}.encode("...")]], \
-beam_size={beam_size}, length_penalty={alpha})
+beam_size={beam_size}, length_penalty={alpha}{more})
 print({target}.decode(map({target}.pieces.index, found[0].hypotheses[0])))"""
 VOCABULARY_MAP = "vmap.txt"  # read if `translate_batch` is called with use_vmap=True
 
@@ -95,7 +95,7 @@ def write_ctranslate2(
     spec.register_source_vocabulary(vocabularies.inputs.pieces)
     spec.register_target_vocabulary(targets.pieces)
     config = spec.config
-    config.decoder_start_token = config.bos_token = targets.pieces[PAD]  # only its name is used
+    config.decoder_start_token = config.bos_token = targets.pieces[model.hparams.start_token]
     config.eos_token, config.unk_token = targets.pieces[EOS], targets.pieces[targets.unknown]
     config.add_source_eos = True
     config.layer_norm_epsilon = model.hparams.norm_epsilon
@@ -127,7 +127,9 @@ def export_ctranslate2(what: Export) -> tuple[Path, str]:
     opening, sides = opened_vocabularies(vocabularies, version)
     steps = SUBWORD_STEPS if vocabularies.inputs.path.suffix in (SUBWORDS, MARIAN) else SENTENCEPIECE_STEPS
     free = "it searches without the constraint to trees\n" if options.constrained else ""
-    more = ", disable_unk=True" if vocabularies.targets.banned else ""
+    targets = vocabularies.targets
+    more = ", disable_unk=True" if targets.banned else ""
+    more += f", target_prefix={[[targets.pieces[targets.first]]]}" if targets.first != PAD else ""
     alpha = options.normalize or options.alpha
     steps = steps.format(beam_size=options.beam_size, alpha=alpha, more=more, **sides)
     opened = f"translator = ctranslate2.Translator({str(version)!r})\n{opening}"

@@ -50,7 +50,7 @@ def make_spec(model: Transformer, positions: int) -> Any:
     else:
         encoder.position_encodings.encodings = _encodings(model.source_positions, positions)
         decoder.position_encodings.encodings = _encodings(model.target_positions, positions)
-    decoder.start_from_zero_embedding = True  # instead of a start token
+    decoder.start_from_zero_embedding = not h.start_token
     decoder.projection.weight = _array(model.softmax_embedding.embeddings)
     decoder.projection.bias = np.zeros(model.target_vocab_size, np.float32)
     if h.softmax_bias:

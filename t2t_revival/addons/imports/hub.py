@@ -8,7 +8,7 @@ import tempfile
 from contextlib import suppress
 from pathlib import Path
 
-from t2t_revival.addons.imports import transformers
+from t2t_revival.addons.imports import kinds, m2m100, transformers
 from t2t_revival.addons.imports.kinds import CONFIG
 from t2t_revival.data.library_sources import silent_hosts
 from t2t_revival.decoding.addons import HUB
@@ -18,8 +18,12 @@ from t2t_revival.utils.files import writing
 
 NAME = re.compile(r"hf:([\w.-]+/[\w.-]+)(?:@([\w./-]+))?")
 FORMAT = 1  # of imported models: another number imports them anew
-FILES = [CONFIG, transformers.TOKENIZER, transformers.TABLE, *transformers.SPMS]  # besides the weights
+FILES = {  # besides the weights
+    kinds.TRANSFORMERS: [CONFIG, transformers.TOKENIZER, transformers.TABLE, *transformers.SPMS],
+    kinds.M2M100: [CONFIG, transformers.TOKENIZER, m2m100.SPM],
+}
 OPTIONAL = [transformers.GENERATION, transformers.TARGET_TABLE, transformers.ADDED]
+OPTIONAL += [m2m100.FAST, m2m100.SPECIAL]
 
 
 def download(name: str) -> Path:
@@ -42,7 +46,7 @@ def download(name: str) -> Path:
 
     def snapshot(local: bool) -> Path | None:
         for weights in transformers.WEIGHTS:
-            files = [*FILES, *OPTIONAL, weights.replace(".", "*.") + "*"]  # of shards too
+            files = [*sum(FILES.values(), OPTIONAL), weights.replace(".", "*.") + "*"]  # of shards too
             folder = snapshot_download(
                 repository, revision=revision, allow_patterns=files, local_files_only=local
             )
@@ -63,16 +67,18 @@ def download(name: str) -> Path:
             return folder
     except (HfHubHTTPError, HFValidationError, OSError) as error:
         raise T2TError(f"{name}: {str(error).splitlines()[0]}") from error
-    raise T2TError(f"{name}: no MarianMT model: it lacks one of {', '.join(FILES)} and the weights")
+    lacking = " or ".join(f"for {kind.name}, {', '.join(files)}" for kind, files in FILES.items())
+    raise T2TError(f"{name}: no model that can be imported: it lacks the weights or, {lacking}")
 
 
 def is_complete(folder: Path) -> bool:
     """Returns whether a folder has all files that are read."""
     try:
-        weights = transformers.weight_files(folder)
+        weights, kind = transformers.weight_files(folder), kinds.kind_of(folder)
     except T2TError:
         return False
-    return all(path.exists() for path in (*weights, *(folder / name for name in FILES)))
+    files = FILES.get(kind, []) if kind else []
+    return bool(files) and all(path.exists() for path in (*weights, *(folder / name for name in files)))
 
 
 def imported(name: str) -> Path:
@@ -84,6 +90,10 @@ def imported(name: str) -> Path:
         T2TError: as `download` and `transformers.import_folder`.
     """
     folder = download(name)
+    if kinds.kind_of(folder) is kinds.M2M100:
+        raise T2TError(
+            f"{name}: a model of many languages: import it first, with --problem, by t2t-import-checkpoint"
+        )
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "t2t_revival"
     repository = name.removeprefix(HUB).partition("@")[0]
     made = cache / repository.replace("/", "--") / f"{folder.name}-{FORMAT}"  # the revision

@@ -14,6 +14,7 @@ from t2t_revival.errors import T2TError
 from t2t_revival.model_folder import RUN_FILE
 
 CONFIG = "config.json"  # of transformers
+M2M100_TYPE = "m2m_100"  # model_type of M2M100 and NLLB
 MARIAN_CONFIG = "special:model.yml"  # the array of Marian's settings
 MARIAN_START = b"\1" + bytes(7)  # of its binary files: their version
 
@@ -41,14 +42,25 @@ def _of_t2t(path: Path) -> list[Path]:
 
 
 def _of_transformers(path: Path) -> list[Path]:
+    file, model_type = _config(path)
+    return [file] if model_type not in (None, M2M100_TYPE) else []
+
+
+def _of_m2m100(path: Path) -> list[Path]:
+    file, model_type = _config(path)
+    return [file] if model_type == M2M100_TYPE else []
+
+
+def _config(path: Path) -> tuple[Path, str | None]:
+    """Returns the file of transformers' settings and its model_type; `None` if it is not of transformers."""
     file = path / CONFIG if path.is_dir() else path
     if file.name != CONFIG or not file.is_file():
-        return []
+        return file, None
     try:
         values = json.loads(file.read_bytes())
     except (ValueError, RecursionError):
-        return [file]  # whose reader says that it is corrupt
-    return [file] if not isinstance(values, dict) or "model_type" in values else []
+        return file, ""  # whose reader says that it is corrupt
+    return file, str(values["model_type"]) if "model_type" in values else None
 
 
 def marian_files(path: Path) -> list[Path]:
@@ -68,9 +80,10 @@ def _is_marian(path: Path) -> bool:
         return False
 
 
-T2T, TRANSFORMERS, MARIAN = KINDS = (
+T2T, TRANSFORMERS, M2M100, MARIAN = KINDS = (
     Kind("tensor2tensor", f"model.ckpt-*.index with {STATE}", _of_t2t),
     Kind("transformers", f"{CONFIG} with a model_type", _of_transformers),
+    Kind("M2M100 or NLLB", f"{CONFIG} with model_type={M2M100_TYPE}", _of_m2m100),
     Kind("Marian", f".npz or .bin with {MARIAN_CONFIG}", marian_files),
 )
 

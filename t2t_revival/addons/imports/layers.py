@@ -88,7 +88,7 @@ def _norm(ours: str, theirs: str) -> Iterator[Weight]:
 
 
 def _moved(array: np.ndarray, channels: Sequence[int], order: np.ndarray) -> np.ndarray:
-    for axis in channels:
+    for axis in channels if np.any(np.diff(order) != 1) else ():
         array = np.take(array, order, axis=axis)
     return array
 
@@ -115,6 +115,7 @@ class Layers:
             0, and never produced.
         sines_first: see `channels_there`.
         starts_with_padding: whether outputs start with the vector of padding there, which is 0 here.
+        num_rows: of the embeddings there; 0 for as many as `rows` names.
     """
 
     where: Path
@@ -123,6 +124,7 @@ class Layers:
     rows: Sequence[Sequence[int]]
     sines_first: bool = False
     starts_with_padding: bool = True
+    num_rows: int = 0
 
     def save(
         self,
@@ -130,6 +132,8 @@ class Layers:
         vocabularies: Sequence[VocabularyFile],
         decode_hparams: Mapping[str, Any],
         output_dir: Path,
+        hparams_set: str = HPARAMS_SET,
+        notes: Sequence[str] = (),
     ) -> ImportResult:
         """Writes an output_dir; see `save` of model.py.
 
@@ -138,7 +142,9 @@ class Layers:
         """
         self.check()
         decoding = {**registry.problem(problem).decode_hparams(), **decode_hparams}
-        model = ImportedModel(problem, HPARAMS_SET, self.hparams, vocabularies, decoding, self.arrays)
+        model = ImportedModel(
+            problem, hparams_set, self.hparams, vocabularies, decoding, self.arrays, notes=[*notes]
+        )
         return save(model, output_dir)
 
     def check(self) -> None:
@@ -148,9 +154,9 @@ class Layers:
             T2TError: one is missing, or has another shape, or nothing here has it; or outputs would start
                 with another vector than 0.
         """
-        known = {SHARED, SOURCE, TARGET, SOFTMAX, BIAS}
+        known = {SHARED, SOURCE, TARGET, SOFTMAX, *([BIAS] if self.hparams.softmax_bias else [])}
         for name in known & self.weights.keys():
-            rows = 1 + max(self.rows[0] if name == SOURCE else self.rows[-1])
+            rows = self.num_rows or 1 + max(self.rows[0] if name == SOURCE else self.rows[-1])
             self._check_shape(name, (1, rows) if name == BIAS else (rows, self.hparams.hidden_size))
         for weight in of_layers(self.hparams):
             for name in weight.parts:
@@ -159,7 +165,8 @@ class Layers:
                 known.add(name)
         if left := sorted(self.weights.keys() - known):
             raise T2TError(f"{self.where}: the model has {left[0]}, which has no place here")
-        self._find(BIAS)
+        if self.hparams.softmax_bias:
+            self._find(BIAS)
         start = self.weights[self._find(TARGET, SHARED)]
         if self.starts_with_padding and self.rows[-1][0] >= 0 and np.any(start[self.rows[-1][0]]):
             raise T2TError(f"{self.where}: the embedding of padding, with which outputs start, is not 0")
@@ -201,7 +208,11 @@ class Layers:
         arrays = {}
         for name, (table, side) in tables.items():
             rows = np.array(self.rows[side])
-            arrays[f"{name}/embeddings"] = np.where(rows[:, None] < 0, 0, table[rows][:, order])
+            vectors = _moved(table[rows], (1,), order)
+            vectors[rows < 0] = 0
+            arrays[f"{name}/embeddings"] = vectors
+        if not self.hparams.softmax_bias:
+            return arrays
         softmax = "softmax_embedding" if "softmax_embedding" in names else "target_embedding"
         rows = np.array(self.rows[-1])
         arrays[f"{softmax}/softmax_bias"] = np.where(rows < 0, NEVER, self._read(BIAS).reshape(-1)[rows])

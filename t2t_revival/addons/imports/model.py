@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+import importlib
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import keras
 import numpy as np
 
 from t2t_revival import registry
 from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.data.vocabulary import Vocabularies, open_vocabulary
-from t2t_revival.data.vocabulary.marian import pack
+from t2t_revival.data.vocabulary.marian import Around, pack
 from t2t_revival.data.vocabulary.text_encoder import MARIAN
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.hparams.hparams import FILE_NAME as HPARAMS_FILE
+from t2t_revival.model import Transformer
 from t2t_revival.model_folder import RUN_FILE, ModelFolder, Run
 from t2t_revival.problems import Problem
-from t2t_revival.training.model import build_model, compile_model
 from t2t_revival.training.state import TrainingState
 from t2t_revival.utils.files import atomic_write, check_file_name, writing
 
@@ -132,7 +135,10 @@ def one_way_problem(name: str) -> Problem:
 
 
 def vocabulary_files(
-    problem: str, tables: Sequence[Mapping[str, int]], models: Sequence[bytes]
+    problem: str,
+    tables: Sequence[Mapping[str, int]],
+    models: Sequence[bytes],
+    around: Mapping[str, Around] | None = None,
 ) -> list[VocabularyFile]:
     """Returns the files of Marian's vocabularies.
 
@@ -140,11 +146,12 @@ def vocabulary_files(
         problem: name.
         tables: Marian's id of each piece, for both sides, or for sources and for targets.
         models: the SentencePiece models of sources and of targets.
+        around: see `pack`.
     """
     if len(tables) == 1:
-        return [VocabularyFile(f"vocab.{problem}{MARIAN}", pack(tables[0], *models))]
+        return [VocabularyFile(f"vocab.{problem}{MARIAN}", pack(tables[0], models[0], models[-1], around))]
     return [
-        VocabularyFile(f"vocab.{problem}.{side}{MARIAN}", pack(table, spm, spm))
+        VocabularyFile(f"vocab.{problem}.{side}{MARIAN}", pack(table, spm, spm, around))
         for side, table, spm in zip(("source", "target"), tables, models, strict=True)
     ]
 
@@ -152,8 +159,8 @@ def vocabulary_files(
 def save(imported: ImportedModel, output_dir: Path) -> ImportResult:
     """Writes an output_dir as the trainer does.
 
-    Adam's moments are zero and the training data starts at its beginning, so a training resumes at the same
-    step, but not bit for bit.
+    It has no moments, which are 0 when a training resumes, and the training data starts at its beginning. So
+    that is at the same step, but not bit for bit.
 
     Raises:
         T2TError: as `weights` of the model, its decode_hparams are invalid, or the folder cannot be written.
@@ -166,22 +173,18 @@ def save(imported: ImportedModel, output_dir: Path) -> ImportResult:
     DecodeHParams.parse("", imported.decode_hparams)
     folder = ModelFolder(output_dir)
     folder.prepare(imported.problem, imported.hparams_set, hparams)
-    model = build_model(hparams, vocabularies.inputs.size, target_vocab_size=vocabularies.target_size)
-    compile_model(model, hparams)  # as the trainer's, with Adam's moments
-    variables = {v.path.removeprefix(SCOPE): v for v in model.trainable_variables}
-    shapes = {name: tuple(variable.shape) for name, variable in variables.items()}
+    shapes = _shapes(hparams, vocabularies)
     arrays = imported.weights(shapes)
-    for name in [*arrays]:
-        variables[name].assign(arrays.pop(name))  # so that memory has each once
-
-    with writing(f"to output_dir {output_dir}"):
+    assert {name: array.shape for name, array in arrays.items()} == shapes
+    meta = {**asdict(TrainingState(step=imported.step)), "architecture": hparams.architecture()}
+    meta[checkpoints.WITHOUT_MOMENTS] = True
+    saved = {f"{checkpoints.MODEL}{SCOPE}{name}": array for name, array in arrays.items()}
+    with _all_or_nothing(output_dir), writing(f"to output_dir {output_dir}"):
         output_dir.mkdir(parents=True, exist_ok=True)
         for name, content in files:
             with atomic_write(output_dir / name) as written:
                 written.write(content)
-    saved = {**checkpoints.model_variables(model), **checkpoints.optimizer_variables(model.optimizer)}
-    meta = {**asdict(TrainingState(step=imported.step)), "architecture": model.hparams.architecture()}
-    checkpoints.save(output_dir / checkpoints.file_name(imported.step), saved, meta)
+        checkpoints.save(output_dir / checkpoints.file_name(imported.step), saved, meta)
     (inputs, targets), separate = vocabularies, vocabularies.separate
     run = Run(
         problem=imported.problem,
@@ -195,4 +198,27 @@ def save(imported: ImportedModel, output_dir: Path) -> ImportResult:
     )
     folder.save(run, hparams, *(output_dir / file.name for file in files))
     sizes = {each.path.name: each.size for each in vocabularies.all}
-    return ImportResult(folder, imported.step, model.count_params(), sizes, imported.notes)
+    parameters = sum(math.prod(shape) for shape in shapes.values())
+    return ImportResult(folder, imported.step, parameters, sizes, imported.notes)
+
+
+@contextmanager
+def _all_or_nothing(folder: Path) -> Iterator[None]:
+    """Removes from a folder what a block that fails has written there, as on a full disk."""
+    before = {*folder.iterdir()} if folder.exists() else None
+    try:
+        yield
+    except BaseException:
+        for path in {*folder.iterdir()} - (before or set()) if folder.exists() else ():
+            path.unlink()
+        if before is None and folder.exists():
+            folder.rmdir()
+        raise
+
+
+def _shapes(hparams: HParams, vocabularies: Vocabularies) -> dict[str, tuple[int, ...]]:
+    """Returns the shapes of a model's weights; TensorFlow makes none of them for it."""
+    is_tensorflow = keras.backend.backend() == "tensorflow"
+    with importlib.import_module("tensorflow").Graph().as_default() if is_tensorflow else nullcontext():
+        model = Transformer(hparams, vocabularies.inputs.size, target_vocab_size=vocabularies.target_size)
+    return {weight.path.removeprefix(SCOPE): tuple(weight.shape) for weight in model.trainable_variables}

@@ -81,15 +81,11 @@ class MarianMT:
             tensors.check_start(folder / name)
         rows = config["vocab_size"]
         tables = [_table(folder / TABLE, rows, config)]
-        separate = _tokenizer_settings(folder).get("separate_vocabs")
+        separate = tokenizer_settings(folder).get("separate_vocabs")
         if separate or not _shares(config):
             path = folder / (TARGET_TABLE if separate else TABLE)
             tables.append(_table(path, config.get("decoder_vocab_size", rows), config))
-        arrays: dict[str, np.ndarray] = {}
-        for file in weight_files(folder):
-            arrays |= tensors.read(file)
-        weights = {name.removeprefix(PREFIX): array for name, array in arrays.items()}
-        return cls(folder, config, tables, weights)
+        return cls(folder, config, tables, read_weights(folder))
 
     def hparams(self) -> HParams:
         """Returns the hyperparameters of the model, those of `marian_base` where it does not tell."""
@@ -133,10 +129,7 @@ class MarianMT:
 
     def decode_hparams(self) -> dict[str, Any]:
         """Returns the defaults of decoding: the beam of the folder, and Marian's normalisation."""
-        path = self.folder / GENERATION
-        settings = {**self.config, **(checked_json.read(path, AGAIN) if path.exists() else {})}
-        beams, exponent = settings.get("num_beams") or 4, settings.get("length_penalty")
-        return {"beam_size": beams, "alpha": 0.0, "normalize": 1.0 if exponent is None else exponent}
+        return decode_hparams(self.folder, self.config)
 
     def layers(self) -> Layers:
         """Returns the weights."""
@@ -220,13 +213,30 @@ def _table(path: Path, rows: Any, config: Mapping[str, Any]) -> dict[str, int]:
     return table
 
 
-def _tokenizer_settings(folder: Path) -> dict[str, Any]:
+def read_weights(folder: Path) -> dict[str, np.ndarray]:
+    """Returns the weights of a folder by their names without "model."; raises as `weight_files`."""
+    weights: dict[str, np.ndarray] = {}
+    for file in weight_files(folder):
+        weights |= {name.removeprefix(PREFIX): array for name, array in tensors.read(file).items()}
+    return weights
+
+
+def decode_hparams(folder: Path, config: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the defaults of decoding: the beam of a folder, and the normalisation of transformers."""
+    path = folder / GENERATION
+    settings = {**config, **(checked_json.read(path, AGAIN) if path.exists() else {})}
+    beams, exponent = settings.get("num_beams") or 4, settings.get("length_penalty")
+    return {"beam_size": beams, "alpha": 0.0, "normalize": 1.0 if exponent is None else exponent}
+
+
+def tokenizer_settings(folder: Path) -> dict[str, Any]:
+    """Returns the settings of a folder's tokenizer; none without their file."""
     path = folder / TOKENIZER
     return checked_json.read(path, AGAIN) if path.exists() else {}
 
 
 def _problem(folder: Path) -> str:
-    path, settings = folder / TOKENIZER, _tokenizer_settings(folder)
+    path, settings = folder / TOKENIZER, tokenizer_settings(folder)
     name = f"translate_{settings.get('source_lang')}_{settings.get('target_lang')}"
     try:
         return registry.problem(name).name

@@ -60,6 +60,8 @@ def extend(
         content = _subwords(vocabulary, lines, count)
     else:
         assert isinstance(vocabulary, MarianVocabulary)
+        if vocabulary.around:
+            raise T2TError(f"--update_vocab: {path.name} is of M2M100 or NLLB and cannot grow: leave it out")
         content = _marian(vocabulary, lines, count)
     if not content:
         raise T2TError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import keras_nlp
 import tensorflow as tf
@@ -156,10 +156,20 @@ class SentencePieceGraph:
 class MarianGraph:
     """Encodes and decodes lines of `MarianVocabulary` in a graph; its resource is tokeniser and table.
 
-    `tag` is a pattern; `space` stands for one in pieces.
+    `tag` is a pattern, "" for none; `space` stands for one in pieces; `around` are pieces before and after
+    each line, and `silent` ids without text.
     """
 
-    def __init__(self, model: bytes, ids: Mapping[str, int], unknown: int, tag: str, space: str) -> None:
+    def __init__(
+        self,
+        model: bytes,
+        ids: Mapping[str, int],
+        unknown: int,
+        tag: str,
+        space: str,
+        around: tuple[str, str],
+        silent: Collection[int],
+    ) -> None:
         with tf.init_scope(), quiet():
             tokenizer = tf_text.SentencepieceTokenizer(model, out_type=tf.string)
             name_vocabulary(tokenizer, f"vocabulary_{zlib.crc32(model):08x}")
@@ -167,22 +177,26 @@ class MarianGraph:
             self._table = tf.lookup.StaticHashTable(pairs, default_value=unknown)
         self.resource = [tokenizer, self._table]
         self._pieces = [piece.encode() for piece in ids]
-        self._unknown, self._tag, self._space = unknown, tag, space
+        self._has_text = [token not in silent for token in range(len(ids))]
+        self._tag, self._space, self._around = tag, space, around
         self._tokenize = tf.function(tokenizer.tokenize, autograph=False)
         self._detokenize = tf.function(tokenizer.detokenize, autograph=False)
 
     def encode(self, texts: tf.Tensor) -> tf.RaggedTensor:
         """Encodes lines: UTF-8 string [batch] -> int32 [batch, None]."""
-        plain = tf.strings.regex_replace(texts, self._tag, "", replace_global=False)
-        tagged = plain != texts  # bool [batch]
-        tags = tf.strings.regex_replace(tf.boolean_mask(texts, tagged), f"{self._tag}.*", r"\1")
-        tags = tf.RaggedTensor.from_row_lengths(tags, tf.cast(tagged, tf.int64))
-        pieces = tf.concat([tags, self._tokenize(plain)], axis=1)
+        before, after = (tf.fill([tf.size(texts), int(bool(piece))], piece) for piece in self._around)
+        plain = texts
+        if self._tag:
+            plain = tf.strings.regex_replace(texts, self._tag, "", replace_global=False)
+            tagged = plain != texts  # bool [batch]
+            tags = tf.strings.regex_replace(tf.boolean_mask(texts, tagged), f"{self._tag}.*", r"\1")
+            before = tf.RaggedTensor.from_row_lengths(tags, tf.cast(tagged, tf.int64))
+        pieces = tf.concat([before, self._tokenize(plain), after], axis=1)
         return pieces.with_values(tf.cast(self._table.lookup(pieces.values), tf.int32))
 
     def decode(self, ids: tf.RaggedTensor) -> tf.Tensor:
         """Decodes ids: int32 [batch, None] -> string [batch]."""
         kept = until_eos(ids)
-        kept = tf.ragged.boolean_mask(kept, kept != self._unknown)
+        kept = tf.ragged.boolean_mask(kept, tf.gather(tf.constant(self._has_text), kept))
         texts = self._detokenize(tf.gather(tf.constant(self._pieces), kept))
         return tf.strings.strip(tf.strings.regex_replace(texts, self._space, " "))

@@ -113,12 +113,13 @@ class TextEncoder(abc.ABC):
         content: the bytes of that file.
         unknown: the id of text outside the vocabulary; PAD where there is none.
         banned: the id beside PAD that no output has: `unknown`, where data has it; else PAD.
+        first: the id that all outputs begin with, which tells their language; PAD where there is none.
 
     Raises:
         T2TError: the file is missing.
     """
 
-    unknown = banned = PAD
+    unknown = banned = first = PAD
 
     def __init__(self, path: str | Path, content: bytes | None = None) -> None:
         self.path, self._given_content = Path(path), content

@@ -61,7 +61,7 @@ class JaxEngine(Engine):
         def run(source_ids: Any, score_terms: dict[str, Any], *sizes: int) -> tuple[Any, Any, Any]:
             beam_size, extra_length, n, spare = sizes
             settings = SearchSettings(beam_size, extra_length, n, score_terms, {}, spare)
-            return search(model, source_ids, settings, options, vocabulary.banned)
+            return search(model, source_ids, settings, options, vocabulary.banned, vocabulary.first)
 
         self.program = JaxProgram(model, run, num_arrays=2)
 

@@ -19,7 +19,7 @@ from keras import ops, tree
 
 from t2t_revival.data.vocabulary.text_encoder import EOS, PAD
 from t2t_revival.decoding.engine import SearchSettings, max_output_length
-from t2t_revival.decoding.hypothesis_scores import score
+from t2t_revival.decoding.hypothesis_scores import beginning_with, score
 from t2t_revival.model.incremental import DecoderState, FixedCache, InModelPrecision
 
 if TYPE_CHECKING:
@@ -86,6 +86,7 @@ def search(
     settings: SearchSettings,
     options: DecodeHParams,
     banned: int,
+    first: int = PAD,
 ) -> tuple[Any, Any, Any]:
     """Searches for the best outputs of each sentence.
 
@@ -96,17 +97,23 @@ def search(
         settings: of the search. Only settings of the score may be tensors.
         options: early stopping and `max_length_factor` are those of all searches.
         banned: a token that no output has; PAD for none.
+        first: the token that all outputs begin with; PAD for none.
 
     Returns:
         Ids, int32 [batch, n + spare, longest output], and scores, float32 [batch, n + spare], as
         `SearchGraph.search` returns them; and the length from which on all ids are 0, int32 scalar.
     """
-    decode = partial(_search, model, settings, options, banned)
+    decode = partial(_search, model, settings, options, banned, first)
     return InModelPrecision(model, decode)(source_ids)
 
 
 def _search(
-    model: Transformer, settings: SearchSettings, options: DecodeHParams, banned: int, source_ids: Any
+    model: Transformer,
+    settings: SearchSettings,
+    options: DecodeHParams,
+    banned: int,
+    first: int,
+    source_ids: Any,
 ) -> tuple[Any, Any, Any]:
     lengths = ops.sum(ops.cast(ops.not_equal(source_ids, PAD), "int32"), axis=1, keepdims=True)
     positions = max_output_length(source_ids.shape[1], 0, settings.extra_length, options)
@@ -123,6 +130,7 @@ def _search(
             self_caches=beams.self_caches, self_bias=beams.self_bias, words_emitted=beams.words_emitted
         )
         logits, after = model.decode_step(last, beams.length, before)
+        logits = beginning_with(first, logits, ops.equal(beams.length, 0))
         moved = after.self_caches, after.self_bias, after.words_emitted
         beams = beams._replace(self_caches=moved[0], self_bias=moved[1], words_emitted=moved[2])
         return (grow(beams, logits, sentences),)

@@ -14,6 +14,7 @@ import tensorflow as tf
 from t2t_revival.data.vocabulary.sentencepiece import PAD
 from t2t_revival.decoding.addons import addon
 from t2t_revival.decoding.engine import Annotations, Inputs
+from t2t_revival.decoding.hypothesis_scores import beginning_with
 from t2t_revival.decoding.search.beam_search import grow, grow_greedy
 from t2t_revival.decoding.search.beams import (
     NEG_INF,
@@ -126,7 +127,8 @@ class SearchGraph:
         """
         with self._weights_of_pass():
             logits, _ = teacher_forced(self._model, source_ids, target_ids)
-        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(target_ids, tf.cast(logits, tf.float32))
+        logits = self._begun(tf.cast(logits, tf.float32))
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(target_ids, logits)
         return -tf.reduce_sum(tf.where(target_ids == PAD, 0.0, losses), axis=1)  # of [batch, target]
 
     def annotate(
@@ -142,9 +144,14 @@ class SearchGraph:
         """
         with self._weights_of_pass():
             logits, attention = teacher_forced(self._model, source_ids, target_ids, heads)
-        log_probs = tf.nn.log_softmax(tf.cast(logits, tf.float32))  # [batch, target, vocab]
+        log_probs = tf.nn.log_softmax(self._begun(tf.cast(logits, tf.float32)))  # [batch, target, vocab]
         values, tokens = tf.math.top_k(log_probs, alternatives)
         return Annotations(tf.gather(log_probs, target_ids, batch_dims=2), tokens, values, attention)
+
+    def _begun(self, logits: Any) -> Any:
+        """Returns logits of whole targets, [batch, target, vocab], that begin as all outputs do."""
+        is_beginning = tf.range(tf.shape(logits)[1])[:, None] == 0
+        return beginning_with(self._vocabulary.first, logits, is_beginning)
 
     def _grow_of(self, inputs: Inputs) -> Grow:
         """Returns what extends hypotheses by a position, as `beam_search.grow` does."""
@@ -225,6 +232,7 @@ class SearchGraph:
             allowed = constraint.allowed_tokens(beams.alive_seq, *inputs)
         if self._banned != PAD:
             allowed = restrict(allowed, tf.range(tf.shape(logits)[2]) != self._banned)
+        logits = beginning_with(self._vocabulary.first, logits, current_length(beams) == 0)
         logits = penalized(logits, beams.alive_seq, sentences.settings.penalties)
         if self._guards:
             vocab = tf.shape(logits)[2]
