@@ -20,12 +20,12 @@ from tests.test_import_direction import upward_imports
 
 LONGEST = "lines of the longest file"
 LIMITS = {
-    "lines of the package": 45_042,
+    "lines of the package": 46_353,
     "lines of the core": 32_689,  # all but addons/ and reproduction/
     "lines of code": 25_230,  # no docstring, blank, comment, import
     "lines of tests": 39_067,
     LONGEST: 500,
-    "files": 299,
+    "files": 306,
     "private functions called once": 438,
     "parameters called values": 0,
     "circles of imports": 0,  # imports in functions and for type checkers count too
