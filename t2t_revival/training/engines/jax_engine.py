@@ -29,6 +29,7 @@ from t2t_revival.errors import T2TError
 from t2t_revival.training.engines.engine import Build, Engine, StepLogs, accumulation
 from t2t_revival.training.engines.jax_update import OptimizerState, apply_gradients, first_state, in_blocks
 from t2t_revival.training.run_config import packs
+from t2t_revival.utils.keras_config import keep_programs
 from t2t_revival.utils.keras_hooks import gradient_sums, release
 from t2t_revival.utils.texts import readable_size
 
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
 
 Batch = dict[str, jax.Array]  # an `Element` on the devices
 AXIS = "batch"
-COMPILED = "compiled"  # folder in output_dir: compiled steps, which a training that resumes finds there
 BATCHES_AHEAD = 4  # on the device, before they are needed
 FIRST = 1024  # tokens of a device's part of a batch, from which the largest one is searched by doubling
 MARGIN = 0.1  # of the memory, for batches made ahead, evaluations and fragments
@@ -160,7 +160,7 @@ class JaxEngine(Engine):
     """A compiled step on all devices.
 
     Args:
-        config: reads `strategy`, `shard_optimizer`, `packed`, `num_buckets` and `output_dir`.
+        config: reads `strategy`, `shard_optimizer`, `packed` and `num_buckets`.
 
     Raises:
         T2TError: the other processes of a "multi_worker" training cannot be reached.
@@ -180,8 +180,7 @@ class JaxEngine(Engine):
         self._everywhere = NamedSharding(self._mesh, PartitionSpec())
         self._split = NamedSharding(self._mesh, PartitionSpec(AXIS))
         self._elements: Prefetch | None = None
-        if not jax.config.values["jax_compilation_cache_dir"]:
-            jax.config.update("jax_compilation_cache_dir", str(config.output_dir / COMPILED))
+        keep_programs()
         self._config = config
         self._shards_optimizer = config.shard_optimizer and self.replicas > 1
 
