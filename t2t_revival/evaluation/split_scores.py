@@ -29,6 +29,9 @@ from t2t_revival.problems.problem import Data
 from t2t_revival.utils.jax_program import JaxProgram
 
 
+MANY = 500  # sentences: decoding all as if they were as long as the longest takes longer than compiling more
+
+
 def perplexity(loss: float) -> float:
     """Returns the exponential of a mean loss in nats."""
     return math.exp(min(loss, 700.0))
@@ -125,12 +128,13 @@ class SplitScores:
         """
         if self._scorers is None:
             parallel = self._num_parallel_batches
+            config = EngineConfig(parallel=parallel, constant_weights=False, longest_source=self._longest())
             translator = Translator(
                 model,
                 self._vocabularies.inputs,
                 self._options,
                 self._max_length,
-                EngineConfig(parallel=parallel, constant_weights=False),
+                config,
                 problem=self._problem,
                 target_vocabulary=self._vocabularies.targets,
             )
@@ -150,6 +154,14 @@ class SplitScores:
             scores[name] |= {metric: result.score for metric, result in results.items()}
             all_outputs += outputs
         return _mean(scores), all_outputs
+
+    def _longest(self) -> int:
+        """Returns the tokens of the longest input that is decoded; 0 where there are many."""
+        encode = self._vocabularies.inputs.encode
+        inputs = [source for *_, pairs in self._corpora.values() for source, _ in pairs]
+        if len(inputs) > MANY:
+            return 0
+        return min(self._max_length, max((len(encode(source)) + 1 for source in inputs), default=0))
 
 
 class CheckpointScores:
