@@ -28,7 +28,6 @@ from t2t_revival.model_folder import ModelFolder
 from t2t_revival.problems.problem import Data
 from t2t_revival.utils.jax_program import JaxProgram
 
-
 MANY = 500  # sentences: decoding all as if they were as long as the longest takes longer than compiling more
 
 

@@ -91,7 +91,7 @@ class JaxEngine(Engine):
         return np.concatenate(all_ids), np.concatenate([scores for _, scores in found])
 
     def _shape(self, count: int, longest: int) -> tuple[int, int]:
-        """Returns the rows and the width of the program for so many sources, of which the longest is given."""
+        """Returns rows and width of the program for so many sources, none of which is longer."""
         width = max(LEAST_WIDTH, fixed_width(max(longest, self._longest)))
         rows = max(1, 2 * self._batch_size // width)
         is_few = not self._longest and count <= FEW_ROWS < rows // 2

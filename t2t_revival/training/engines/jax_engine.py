@@ -225,6 +225,9 @@ class JaxEngine(Engine):
         self._gather = jax.jit(lambda state: state, out_shardings=self._everywhere)
         self._elements = elements = Prefetch(batches.elements(), self._place, BATCHES_AHEAD)
         self.synchronize()  # the model's own copies of the state are free
+        if batches.settings.packed:  # and have one shape, which is compiled while the first ones are read
+            shape = packed_shape(self._model.hparams, self.replicas)
+            self._step.lower(self._state, self._batch_of(*shape, batches.weighted)).compile()
 
         def step() -> StepLogs:
             self._state, logs = self._step(self._state, next(elements))
@@ -274,14 +277,17 @@ class JaxEngine(Engine):
             state,
             shardings,
         )
+        return self._jitted(shardings).lower(placed, self._batch_of(rows, length)).compile()
+
+    def _batch_of(self, rows: int, length: int, weighted: bool = False) -> dict[str, jax.ShapeDtypeStruct]:
+        """Returns the shapes of a batch, in which each token may have a weight of its own."""
         is_packed = packs(self._config, self._model.hparams, self.pads_to_bucket)
         names = (*SIDES, *SEGMENTS) if is_packed else SIDES
         shapes: dict[str, Any] = dict.fromkeys(names, ((rows, length), "int32"))
-        shapes["weights"] = (rows, 1), "float32"
+        shapes["weights"] = (rows, length if weighted else 1), "float32"
         if self._model.hparams.guided_alignment_weight:
             shapes["alignments"] = (rows, length, length), "float32"
-        batch = {name: jax.ShapeDtypeStruct(*shape, sharding=self._split) for name, shape in shapes.items()}
-        return self._jitted(shardings).lower(placed, batch).compile()
+        return {name: jax.ShapeDtypeStruct(*shape, sharding=self._split) for name, shape in shapes.items()}
 
     @property
     def compilations(self) -> int:
