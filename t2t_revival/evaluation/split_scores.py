@@ -127,13 +127,12 @@ class SplitScores:
         """
         if self._scorers is None:
             parallel = self._num_parallel_batches
-            config = EngineConfig(parallel=parallel, constant_weights=False, longest_source=self._longest())
             translator = Translator(
                 model,
                 self._vocabularies.inputs,
                 self._options,
                 self._max_length,
-                config,
+                EngineConfig(parallel=parallel, constant_weights=False, longest_source=self._longest()),
                 problem=self._problem,
                 target_vocabulary=self._vocabularies.targets,
             )
@@ -156,11 +155,9 @@ class SplitScores:
 
     def _longest(self) -> int:
         """Returns the tokens of the longest input that is decoded; 0 where there are many."""
-        encode = self._vocabularies.inputs.encode
         inputs = [source for *_, pairs in self._corpora.values() for source, _ in pairs]
-        if len(inputs) > MANY:
-            return 0
-        return min(self._max_length, max((len(encode(source)) + 1 for source in inputs), default=0))
+        lengths = (len(self._vocabularies.inputs.encode(source)) + 1 for source in inputs)
+        return min(self._max_length, max(lengths, default=0)) if len(inputs) <= MANY else 0
 
 
 class CheckpointScores:

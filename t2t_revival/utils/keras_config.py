@@ -89,14 +89,12 @@ def keep_programs() -> None:
     import jax
 
     chosen = jax.config.values
-    if chosen["jax_compilation_cache_dir"] or not chosen["jax_enable_compilation_cache"]:
-        return
-    with suppress(OSError, RuntimeError, T2TError):  # there is no home, or no right to write
-        folder = cache_folder() / "compiled"
-        folder.mkdir(parents=True, exist_ok=True)
-        check_writable(folder)
-        jax.config.update("jax_compilation_cache_dir", str(folder))
-        jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
+    if chosen["jax_enable_compilation_cache"] and not chosen["jax_compilation_cache_dir"]:
+        with suppress(RuntimeError, T2TError):  # there is no home, or no right to write
+            folder = cache_folder() / "compiled"
+            check_writable(folder)
+            jax.config.update("jax_compilation_cache_dir", str(folder))
+            jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 
 
 def check_usable() -> None:

@@ -76,10 +76,11 @@ class JaxEngine(Engine):
 
     def search(self, inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:
         beam_size, extra_length, n, score_terms, _, spare = inputs.settings
-        outputs = inputs.settings.width
         sources = np.asarray(inputs.ids, np.int32)
-        rows, width = self._shape(*sources.shape)
-        found = [(np.zeros((0, outputs, 0), np.int32), np.zeros((0, outputs), np.float32))]
+        width = max(LEAST_WIDTH, fixed_width(max(self._longest, sources.shape[1])))
+        most_rows = max(1, 2 * self._batch_size // width)
+        rows = FEW_ROWS if not self._longest and len(sources) <= FEW_ROWS < most_rows // 2 else most_rows
+        found = [(np.zeros((0, n + spare, 0), np.int32), np.zeros((0, n + spare), np.float32))]
         for first in range(0, len(sources), rows):
             part = sources[first : first + rows]
             padded = np.full((rows, width), PAD, np.int32)
@@ -89,10 +90,3 @@ class JaxEngine(Engine):
         longest = max(ids.shape[2] for ids, _ in found)
         all_ids = [np.pad(ids, ((0, 0), (0, 0), (0, longest - ids.shape[2]))) for ids, _ in found]
         return np.concatenate(all_ids), np.concatenate([scores for _, scores in found])
-
-    def _shape(self, count: int, longest: int) -> tuple[int, int]:
-        """Returns rows and width of the program for so many sources, none of which is longer."""
-        width = max(LEAST_WIDTH, fixed_width(max(longest, self._longest)))
-        rows = max(1, 2 * self._batch_size // width)
-        is_few = not self._longest and count <= FEW_ROWS < rows // 2
-        return (FEW_ROWS if is_few else rows), width

@@ -13,6 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
@@ -226,8 +227,8 @@ class JaxEngine(Engine):
         self._elements = elements = Prefetch(batches.elements(), self._place, BATCHES_AHEAD)
         self.synchronize()  # the model's own copies of the state are free
         if batches.settings.packed:  # and have one shape, which is compiled while the first ones are read
-            shape = packed_shape(self._model.hparams, self.replicas)
-            self._step.lower(self._state, self._batch_of(*shape, batches.weighted)).compile()
+            batch = self._batch_of(*packed_shape(self._model.hparams, self.replicas), batches.weighted)
+            self._step.lower(self._state, batch).compile()
 
         def step() -> StepLogs:
             self._state, logs = self._step(self._state, next(elements))
@@ -271,23 +272,18 @@ class JaxEngine(Engine):
     def compile_step(self, rows: int, length: int) -> jax.stages.Compiled:
         """Compiles the step of a batch of sentences of one length, without computing anything."""
         state = jax.eval_shape(self._first_state)
-        shardings = self._shardings(state)
-        placed = jax.tree.map(
-            lambda array, place: jax.ShapeDtypeStruct(array.shape, array.dtype, sharding=place),
-            state,
-            shardings,
-        )
-        return self._jitted(shardings).lower(placed, self._batch_of(rows, length)).compile()
+        return self._jitted(self._shardings(state)).lower(state, self._batch_of(rows, length)).compile()
 
     def _batch_of(self, rows: int, length: int, weighted: bool = False) -> dict[str, jax.ShapeDtypeStruct]:
         """Returns the shapes of a batch, in which each token may have a weight of its own."""
         is_packed = packs(self._config, self._model.hparams, self.pads_to_bucket)
         names = (*SIDES, *SEGMENTS) if is_packed else SIDES
-        shapes: dict[str, Any] = dict.fromkeys(names, ((rows, length), "int32"))
-        shapes["weights"] = (rows, length if weighted else 1), "float32"
+        array = partial(jax.ShapeDtypeStruct, sharding=self._split)
+        batch = dict.fromkeys(names, array((rows, length), "int32"))
+        batch["weights"] = array((rows, length if weighted else 1), "float32")
         if self._model.hparams.guided_alignment_weight:
-            shapes["alignments"] = (rows, length, length), "float32"
-        return {name: jax.ShapeDtypeStruct(*shape, sharding=self._split) for name, shape in shapes.items()}
+            batch["alignments"] = array((rows, length, length), "float32")
+        return batch
 
     @property
     def compilations(self) -> int:
@@ -301,8 +297,8 @@ class JaxEngine(Engine):
         return State(weights, others, first_state(model.optimizer))
 
     def _jitted(self, shardings: State) -> Any:
-        outputs = shardings, self._everywhere
-        return jax.jit(self._train_step, donate_argnums=0, out_shardings=outputs)
+        inputs, outputs = (shardings, self._split), (shardings, self._everywhere)
+        return jax.jit(self._train_step, donate_argnums=0, in_shardings=inputs, out_shardings=outputs)
 
     def _train_step(self, state: State, batch: Batch) -> tuple[State, StepLogs]:
         gradient = jax.value_and_grad(self._losses, has_aux=True)
