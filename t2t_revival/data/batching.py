@@ -160,6 +160,7 @@ class TrainingBatches:
     Attributes:
         settings: see `BatchSettings`.
         aligned: whether batches have word alignments.
+        weighted: whether examples have weights.
         error: the original exception that ended the stream; TensorFlow raises only a copy of its text.
         note: one line for the user on why examples are repeated; `None` if they are not.
 
@@ -179,7 +180,7 @@ class TrainingBatches:
         self.error: Exception | None = None
         self._hparams, self._splits = hparams, splits
         self.settings = settings = settings or BatchSettings()
-        self._data, self._shards = data, sorted(data.paths)
+        self._data, self._shards, self.weighted = data, sorted(data.paths), data.weighted
         self.aligned = bool(hparams.guided_alignment_weight)
         if self.aligned and not data.aligned:
             raise T2TError(

@@ -158,6 +158,8 @@ class EngineConfig:
         parallel: number of batches that are decoded at the same time.
         constant_weights: whether the model's weights will not change. Decoding is then faster, at the cost
             of a second copy of the softmax matrix.
+        longest_source: maximum number of tokens of the sources, for an engine that compiles a program of each
+            shape: it makes one. With 0, lines decide.
 
     Raises:
         T2TError: there is no such engine or precision, or fewer than one batch at once. CTranslate2 has
@@ -168,6 +170,7 @@ class EngineConfig:
     precision: str = FLOAT32
     parallel: int = 1
     constant_weights: bool = True
+    longest_source: int = 0
 
     def __post_init__(self) -> None:
         if self.name != CTRANSLATE2 and self.precision not in (*PRECISIONS, MIXED_BFLOAT16):

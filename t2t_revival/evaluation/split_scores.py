@@ -28,6 +28,8 @@ from t2t_revival.model_folder import ModelFolder
 from t2t_revival.problems.problem import Data
 from t2t_revival.utils.jax_program import JaxProgram
 
+MANY = 500  # sentences: decoding all as if they were as long as the longest takes longer than compiling more
+
 
 def perplexity(loss: float) -> float:
     """Returns the exponential of a mean loss in nats."""
@@ -130,7 +132,7 @@ class SplitScores:
                 self._vocabularies.inputs,
                 self._options,
                 self._max_length,
-                EngineConfig(parallel=parallel, constant_weights=False),
+                EngineConfig(parallel=parallel, constant_weights=False, longest_source=self._longest()),
                 problem=self._problem,
                 target_vocabulary=self._vocabularies.targets,
             )
@@ -150,6 +152,12 @@ class SplitScores:
             scores[name] |= {metric: result.score for metric, result in results.items()}
             all_outputs += outputs
         return _mean(scores), all_outputs
+
+    def _longest(self) -> int:
+        """Returns the tokens of the longest input that is decoded; 0 where there are many."""
+        inputs = [source for *_, pairs in self._corpora.values() for source, _ in pairs]
+        lengths = (len(self._vocabularies.inputs.encode(source)) + 1 for source in inputs)
+        return min(self._max_length, max(lengths, default=0)) if len(inputs) <= MANY else 0
 
 
 class CheckpointScores:

@@ -54,6 +54,11 @@ def has_home() -> bool:
     return os.path.expanduser("~") != "~"
 
 
+def cache_folder() -> Path:
+    """Returns the folder t2t_revival of XDG_CACHE_HOME, or of ~/.cache, which need not exist."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "t2t_revival"
+
+
 def url_fault(value: str) -> str | None:
     """Describes the fault of a path that is a URL, which would become a folder here; `None` if it is none."""
     scheme = URL.match(value)

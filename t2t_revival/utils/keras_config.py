@@ -10,9 +10,11 @@ import importlib.util
 import json
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from t2t_revival.errors import T2TError
+from t2t_revival.utils.files import cache_folder, check_writable
 
 BACKEND = "KERAS_BACKEND"
 TENSORFLOW, JAX = "tensorflow", "jax"
@@ -74,6 +76,25 @@ def import_keras() -> None:
             os.environ[BACKEND] = before
     keras.config.set_floatx(FLOATX)
     keras.config.set_epsilon(EPSILON)
+    if name == JAX:
+        keep_programs()
+
+
+def keep_programs() -> None:
+    """Has JAX keep what it compiles in `cache_folder`, unless JAX_COMPILATION_CACHE_DIR names another folder.
+
+    Those that compile within a second are kept too: a training begins with dozens of them. None are kept
+    where the folder cannot be written, or JAX_ENABLE_COMPILATION_CACHE is false.
+    """
+    import jax
+
+    chosen = jax.config.values
+    if chosen["jax_enable_compilation_cache"] and not chosen["jax_compilation_cache_dir"]:
+        with suppress(RuntimeError, T2TError):  # there is no home, or no right to write
+            folder = cache_folder() / "compiled"
+            check_writable(folder)
+            jax.config.update("jax_compilation_cache_dir", str(folder))
+            jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.0)
 
 
 def check_usable() -> None:

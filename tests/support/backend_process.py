@@ -6,7 +6,11 @@ import os
 import subprocess
 
 # What JAX compiles runs a few times here: it would be optimized in vain, which takes most of a test's time.
-IN_JAX = {"JAX_PLATFORMS": "cpu", "JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
+IN_JAX = {
+    "JAX_PLATFORMS": "cpu",
+    "JAX_DISABLE_MOST_OPTIMIZATIONS": "1",
+    "JAX_ENABLE_COMPILATION_CACHE": "false",
+}
 OLD_EMITTERS = "--xla_cpu_use_fusion_emitters=false"  # compile sooner
 UNKNOWN = "Unknown flag in XLA_FLAGS"  # says an XLA that has no such choice
 

@@ -6,6 +6,8 @@ import importlib.util
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
@@ -13,6 +15,7 @@ from t2t_revival import T2TError
 from t2t_revival.utils import keras_config
 
 SetFile = Callable[[str], None]
+DIR = "jax_compilation_cache_dir"
 
 
 @pytest.fixture
@@ -84,3 +87,22 @@ def test_another_floatx_is_an_error_in_python() -> None:
             keras_config.check_usable()
     finally:
         keras.config.set_floatx("float32")
+
+
+@pytest.mark.parametrize("chosen", [{}, {DIR: "x"}, {"jax_enable_compilation_cache": False}])
+def test_programs_are_kept_unless_jax_has_a_choice(
+    chosen: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder that cannot be made is no error."""
+    jax = pytest.importorskip("jax")
+    config = SimpleNamespace(values={DIR: None, "jax_enable_compilation_cache": True, **chosen})
+    config.update = config.values.__setitem__
+    monkeypatch.setattr(jax, "config", config)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    (tmp_path / "file").touch()
+    keras_config.keep_programs()
+    assert config.values[DIR] == chosen.get(DIR)
+    (tmp_path / "file").unlink()
+    keras_config.keep_programs()
+    made = str(tmp_path / "file" / "t2t_revival" / "compiled")
+    assert config.values[DIR] == (chosen.get(DIR) if chosen else made)

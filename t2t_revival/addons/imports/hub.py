@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 import tempfile
 from contextlib import suppress
@@ -14,7 +13,7 @@ from t2t_revival.data.library_sources import silent_hosts
 from t2t_revival.decoding.addons import HUB
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.extras import require
-from t2t_revival.utils.files import writing
+from t2t_revival.utils.files import cache_folder, writing
 
 NAME = re.compile(r"hf:([\w.-]+/[\w.-]+)(?:@([\w./-]+))?")
 FORMAT = 1  # of imported models: another number imports them anew
@@ -84,7 +83,7 @@ def is_complete(folder: Path) -> bool:
 def imported(name: str) -> Path:
     """Returns an output_dir with a model of the hub, which is imported once.
 
-    It is in the folder t2t_revival of XDG_CACHE_HOME, or of ~/.cache.
+    It is in `cache_folder`.
 
     Raises:
         T2TError: as `download` and `transformers.import_folder`.
@@ -94,7 +93,7 @@ def imported(name: str) -> Path:
         raise T2TError(
             f"{name}: a model of many languages: import it first, with --problem, by t2t-import-checkpoint"
         )
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "t2t_revival"
+    cache = cache_folder()
     repository = name.removeprefix(HUB).partition("@")[0]
     made = cache / repository.replace("/", "--") / f"{folder.name}-{FORMAT}"  # the revision
     if made.exists():

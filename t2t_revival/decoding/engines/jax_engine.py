@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from t2t_revival.data.vocabulary import TextEncoder
     from t2t_revival.model import Transformer
 
+LEAST_WIDTH = 32  # positions of a source: a narrower program would save little time
 FEW_ROWS = 8  # of a batch of few sentences, as of lines that are typed
 UNCONSTRAINED = (
     "decoding on JAX does not constrain outputs to trees: malformed ones are repaired, and F1 may be a "
@@ -30,8 +31,9 @@ UNCONSTRAINED = (
 class JaxEngine(Engine):
     """Decodes with JAX as `SearchGraph` does, in programs of few shapes: beam search and greedy decoding.
 
-    Sources are padded to powers of two, and batches to as many rows as a batch's tokens hold, or to few:
-    there are two programs for each width, and for each beam_size, extra_length, n and spare. Outputs are not
+    Sources are padded to 32, 64, 128, ... positions, and batches to as many rows as a batch has at most whose
+    longest source needs them, or to few rows: there are two programs for each width, and for each beam_size,
+    extra_length, n and spare. Where the longest of all sources is known, there is one. Outputs are not
     constrained to trees, as TensorFlow's are: a parser's problem repairs malformed ones.
 
     Args:
@@ -55,7 +57,7 @@ class JaxEngine(Engine):
         if options.constrained:
             warnings.warn(UNCONSTRAINED, stacklevel=2)
         check_held(model.hparams, JAX)
-        self._model, self._batch_size = model, options.tokens_at_once
+        self._model, self._batch_size, self._longest = model, options.tokens_at_once, config.longest_source
         self.description = f"jax, {model.dtype_policy.name}"
 
         def run(source_ids: Any, score_terms: dict[str, Any], *sizes: int) -> tuple[Any, Any, Any]:
@@ -74,28 +76,17 @@ class JaxEngine(Engine):
 
     def search(self, inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:
         beam_size, extra_length, n, score_terms, _, spare = inputs.settings
-        outputs = inputs.settings.width
         sources = np.asarray(inputs.ids, np.int32)
-        lengths = (sources != PAD).sum(axis=1)
-        found = [(np.zeros((0, outputs, 0), np.int32), np.zeros((0, outputs), np.float32))]
-        first = 0
-        while first < len(sources):
-            width = self._width(lengths[first:], sources.shape[1])
-            most_rows = max(1, self._batch_size // width)
-            part = sources[first : first + most_rows, :width]
-            rows = min(FEW_ROWS, most_rows) if len(part) <= FEW_ROWS else most_rows
+        width = max(LEAST_WIDTH, fixed_width(max(self._longest, sources.shape[1])))
+        most_rows = max(1, 2 * self._batch_size // width)
+        rows = FEW_ROWS if not self._longest and len(sources) <= FEW_ROWS < most_rows // 2 else most_rows
+        found = [(np.zeros((0, n + spare, 0), np.int32), np.zeros((0, n + spare), np.float32))]
+        for first in range(0, len(sources), rows):
+            part = sources[first : first + rows]
             padded = np.full((rows, width), PAD, np.int32)
             padded[: len(part), : part.shape[1]] = part
             ids, scores, length = self.program(padded, score_terms, beam_size, extra_length, n, spare)
             found.append((ids[: len(part), :, :length], scores[: len(part)]))
-            first += len(part)
         longest = max(ids.shape[2] for ids, _ in found)
         all_ids = [np.pad(ids, ((0, 0), (0, 0), (0, longest - ids.shape[2]))) for ids, _ in found]
         return np.concatenate(all_ids), np.concatenate([scores for _, scores in found])
-
-    def _width(self, lengths: np.ndarray, widest: int) -> int:
-        """Chooses the width of the next rows: as wide as `widest` asks for where that needs fewer rows."""
-        width, widest = fixed_width(int(lengths.max())), fixed_width(widest)
-        while width < widest and FEW_ROWS < len(lengths) <= self._batch_size // (2 * width):
-            width *= 2
-        return width

@@ -13,6 +13,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
@@ -29,6 +30,7 @@ from t2t_revival.errors import T2TError
 from t2t_revival.training.engines.engine import Build, Engine, StepLogs, accumulation
 from t2t_revival.training.engines.jax_update import OptimizerState, apply_gradients, first_state, in_blocks
 from t2t_revival.training.run_config import packs
+from t2t_revival.utils.keras_config import keep_programs
 from t2t_revival.utils.keras_hooks import gradient_sums, release
 from t2t_revival.utils.texts import readable_size
 
@@ -41,7 +43,6 @@ if TYPE_CHECKING:
 
 Batch = dict[str, jax.Array]  # an `Element` on the devices
 AXIS = "batch"
-COMPILED = "compiled"  # folder in output_dir: compiled steps, which a training that resumes finds there
 BATCHES_AHEAD = 4  # on the device, before they are needed
 FIRST = 1024  # tokens of a device's part of a batch, from which the largest one is searched by doubling
 MARGIN = 0.1  # of the memory, for batches made ahead, evaluations and fragments
@@ -160,7 +161,7 @@ class JaxEngine(Engine):
     """A compiled step on all devices.
 
     Args:
-        config: reads `strategy`, `shard_optimizer`, `packed`, `num_buckets` and `output_dir`.
+        config: reads `strategy`, `shard_optimizer`, `packed` and `num_buckets`.
 
     Raises:
         T2TError: the other processes of a "multi_worker" training cannot be reached.
@@ -180,8 +181,7 @@ class JaxEngine(Engine):
         self._everywhere = NamedSharding(self._mesh, PartitionSpec())
         self._split = NamedSharding(self._mesh, PartitionSpec(AXIS))
         self._elements: Prefetch | None = None
-        if not jax.config.values["jax_compilation_cache_dir"]:
-            jax.config.update("jax_compilation_cache_dir", str(config.output_dir / COMPILED))
+        keep_programs()
         self._config = config
         self._shards_optimizer = config.shard_optimizer and self.replicas > 1
 
@@ -226,6 +226,9 @@ class JaxEngine(Engine):
         self._gather = jax.jit(lambda state: state, out_shardings=self._everywhere)
         self._elements = elements = Prefetch(batches.elements(), self._place, BATCHES_AHEAD)
         self.synchronize()  # the model's own copies of the state are free
+        if batches.settings.packed:  # and have one shape, which is compiled while the first ones are read
+            batch = self._batch_of(*packed_shape(self._model.hparams, self.replicas), batches.weighted)
+            self._step.lower(self._state, batch).compile()
 
         def step() -> StepLogs:
             self._state, logs = self._step(self._state, next(elements))
@@ -269,20 +272,18 @@ class JaxEngine(Engine):
     def compile_step(self, rows: int, length: int) -> jax.stages.Compiled:
         """Compiles the step of a batch of sentences of one length, without computing anything."""
         state = jax.eval_shape(self._first_state)
-        shardings = self._shardings(state)
-        placed = jax.tree.map(
-            lambda array, place: jax.ShapeDtypeStruct(array.shape, array.dtype, sharding=place),
-            state,
-            shardings,
-        )
+        return self._jitted(self._shardings(state)).lower(state, self._batch_of(rows, length)).compile()
+
+    def _batch_of(self, rows: int, length: int, weighted: bool = False) -> dict[str, jax.ShapeDtypeStruct]:
+        """Returns the shapes of a batch, in which each token may have a weight of its own."""
         is_packed = packs(self._config, self._model.hparams, self.pads_to_bucket)
         names = (*SIDES, *SEGMENTS) if is_packed else SIDES
-        shapes: dict[str, Any] = dict.fromkeys(names, ((rows, length), "int32"))
-        shapes["weights"] = (rows, 1), "float32"
+        array = partial(jax.ShapeDtypeStruct, sharding=self._split)
+        batch = dict.fromkeys(names, array((rows, length), "int32"))
+        batch["weights"] = array((rows, length if weighted else 1), "float32")
         if self._model.hparams.guided_alignment_weight:
-            shapes["alignments"] = (rows, length, length), "float32"
-        batch = {name: jax.ShapeDtypeStruct(*shape, sharding=self._split) for name, shape in shapes.items()}
-        return self._jitted(shardings).lower(placed, batch).compile()
+            batch["alignments"] = array((rows, length, length), "float32")
+        return batch
 
     @property
     def compilations(self) -> int:
@@ -296,8 +297,8 @@ class JaxEngine(Engine):
         return State(weights, others, first_state(model.optimizer))
 
     def _jitted(self, shardings: State) -> Any:
-        outputs = shardings, self._everywhere
-        return jax.jit(self._train_step, donate_argnums=0, out_shardings=outputs)
+        inputs, outputs = (shardings, self._split), (shardings, self._everywhere)
+        return jax.jit(self._train_step, donate_argnums=0, in_shardings=inputs, out_shardings=outputs)
 
     def _train_step(self, state: State, batch: Batch) -> tuple[State, StepLogs]:
         gradient = jax.value_and_grad(self._losses, has_aux=True)
