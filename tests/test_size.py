@@ -21,12 +21,12 @@ from tests.test_import_direction import upward_imports
 LONGEST = "lines of the longest file"
 LIMITS = {
     "lines of the package": 46_353,
-    "lines of the core": 32_689,  # all but addons/ and reproduction/
-    "lines of code": 25_230,  # no docstring, blank, comment, import
-    "lines of tests": 39_067,
+    "lines of the core": 33_100,  # all but addons/ and reproduction/
+    "lines of code": 25_900,  # no docstring, blank, comment, import
+    "lines of tests": 40_000,
     LONGEST: 500,
     "files": 306,
-    "private functions called once": 438,
+    "private functions called once": 448,
     "parameters called values": 0,
     "circles of imports": 0,  # imports in functions and for type checkers count too
     "modules in the largest circle": 0,
