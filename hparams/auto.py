@@ -19,7 +19,7 @@ USUAL = 30_000, 20 * 30_000  # pairs and tokens, where none are known
 
 @dataclass(frozen=True)
 class Fit:
-    """What fits corpora of one size.
+    """The settings that fit corpora of one size.
 
     Attributes:
         pairs: exclusive bound of the size.
@@ -75,5 +75,5 @@ def fitted(pairs: int, tokens: int) -> HParams:
 
 @registration.register_hparams
 def auto() -> HParams:
-    """What t2t-trainer takes without --hparams_set, by the number of pairs; this is that of 30,000."""
+    """Settings by the number of pairs, t2t-trainer's without --hparams_set; here those for 30,000."""
     return fitted(*USUAL)

@@ -135,7 +135,7 @@ def _hparams(
 
 
 def _choice(data: Data, name: str, hparams: HParams, config: RunConfig) -> str:
-    """Says what was chosen for a corpus, and why."""
+    """Describes the choice for a corpus, and its reason."""
     counts, pieces = data.metadata.splits[TRAIN], data.vocabularies.inputs.size
     why = f"{counts.examples:,} pairs" if data.metadata.source != "sample" else "the sample corpus"
     layers = f"{hparams.encoder_layers}+{hparams.decoder_layers} layers"

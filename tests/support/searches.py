@@ -230,7 +230,7 @@ def _engine(model: Any, **how: Any) -> Any:
     trees, banned = how.pop("trees", ()), how.pop("banned", PAD)
     options = dict(how.pop("guards", ())) | {"constrained": bool(trees)}
     config = EngineConfig(constant_weights=how.pop("frozen", False))
-    vocabulary: Any = SimpleNamespace(pieces=trees, banned=banned)
+    vocabulary: Any = SimpleNamespace(pieces=trees, banned=banned, first=0)
     engine = TensorFlowEngine(model, vocabulary, DecodeHParams(**options, **how), config)
     engine.graph.spelling = _Spelling(model.target_vocab_size)  # type: ignore[misc]
     return engine
@@ -370,7 +370,7 @@ def jax_engine(model: Any, banned: int = PAD, **options: Any) -> Any:
     from t2t_revival.decoding.engine import EngineConfig
     from t2t_revival.decoding.engines.jax_engine import JaxEngine
 
-    vocabulary: Any = SimpleNamespace(banned=banned)
+    vocabulary: Any = SimpleNamespace(banned=banned, first=0)
     return JaxEngine(model, vocabulary, DecodeHParams(batch_size=FEW_TOKENS, **options), EngineConfig())
 
 
