@@ -40,9 +40,7 @@ def test_a_corpus_becomes_data_with_a_table_and_the_next_command(corpus, tmp_pat
     table = [line.split() for line in out.splitlines()[:3]]
     assert [row[:4] for row in table[1:]] == [["train", "60", "0", "10"], ["dev", "4", "0", "1"]]
     assert f"300 pieces, {data}/vocab.translate_ende.300.spm" in out
-    assert (
-        out.splitlines()[-1] == f"t2t-trainer --problem=translate_ende --data_dir={data}"
-    )
+    assert out.splitlines()[-1] == f"t2t-trainer --problem=translate_ende --data_dir={data}"
     assert "learning the vocabulary" in err
     assert "64 pairs in 0:" in err
 

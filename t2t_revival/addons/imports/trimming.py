@@ -10,7 +10,7 @@ import sentencepiece
 
 from t2t_revival.data.records import field
 from t2t_revival.data.vocabulary.sentencepiece import SPACE_MARK
-from t2t_revival.errors import T2TError
+from t2t_revival.errors import T2TError, at
 from t2t_revival.problems import Problem
 from t2t_revival.utils.files import file_lines
 
@@ -30,8 +30,10 @@ def lines_of(named: str, problem: Problem) -> Iterator[str]:
         for file in files:
             yield from file_lines(file)
         return
-    source = problem.make_source(named, None)
-    for row in source.rows("train", 0, source.counts()["train"]):
+    with at("--keep_vocab_of takes text files or a data_source"):
+        source = problem.make_source(named, None)
+        pairs = source.counts()["train"]
+    for row in source.rows("train", 0, pairs):
         yield from (row.source, row.target)
 
 
