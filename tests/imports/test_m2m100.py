@@ -167,7 +167,7 @@ def test_missing_files_are_named(folders, tmp_path, name, message):
 
 def test_text_to_keep_that_is_missing_is_named(folders, tmp_path):
     pair = Pair("translate_en_de", keep_vocab_of=str(tmp_path / "none"))
-    with pytest.raises(T2TError, match=r"--keep_vocab_of takes text files or a data_source: .*no such folder"):
+    with pytest.raises(T2TError, match=r"--keep_vocab_of takes text files or a data_source: .*no such"):
         import_folder(folders[M2M100], tmp_path / "out", pair)
     assert not (tmp_path / "out").exists()
 
