@@ -41,11 +41,6 @@ FITS = (
 )
 
 
-def fit_of(pairs: int) -> Fit:
-    """Returns what fits a corpus of so many pairs."""
-    return next((fit for fit in FITS if pairs < fit.pairs), FITS[-1])
-
-
 def vocab_sizes(usual: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
     """Returns pieces under exclusive bounds of pairs; for corpora larger than those here, the usual ones."""
     own = tuple((fit.pairs, fit.pieces) for fit in FITS)
@@ -59,7 +54,7 @@ def fitted(pairs: int, tokens: int) -> HParams:
         pairs: of the corpus.
         tokens: of the longer sides of its pairs.
     """
-    fit = fit_of(pairs)
+    fit = next((fit for fit in FITS if pairs < fit.pairs), FITS[-1])
     hparams = small().replace(
         pos="rotary",
         optimizer="muon",

@@ -478,7 +478,7 @@ def _combination_faults(h: HParams) -> list[str]:
             f"subword_dropout_side={h.subword_dropout_side} has no effect without subword_dropout: "
             "leave it out, or give a probability such as subword_dropout=0.1"
         )
-    if h.pos in ("sinusoid", "timing", "fairseq") and h.hidden_size % 2:
+    if not (POSITIONS[h.pos].made_by or POSITIONS[h.pos].settings) and h.hidden_size % 2:
         faults.append(f"hidden_size={h.hidden_size} must be even for pos={h.pos}")
     if h.pos == "rotary" and h.key_channels // h.num_heads % 2:
         faults.append(

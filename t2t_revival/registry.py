@@ -61,8 +61,6 @@ __all__ = [
     "usual_hparams",
 ]
 
-LARGE_CORPUS = 1_000_000  # pairs, from which on the paper's base model is proposed
-
 
 def problem(name: str, **settings: Any) -> Problem:
     """Returns the problem of that name, built with `settings` (such as `data_source="sample"`).
@@ -118,7 +116,7 @@ def usual_hparams(problem: Problem, metadata: Metadata) -> tuple[str, HParams]:
     """Returns the hparams for a problem's data where nobody names a set, and the name of their set."""
     counts = metadata.splits["train"]
     tiny, small, base = problem.usual_hparams
-    name = tiny if metadata.source == "sample" else base if counts.examples >= LARGE_CORPUS else small
+    name = tiny if metadata.source == "sample" else base if counts.examples >= auto.FITS[-1].pairs else small
     tokens = sum(length * examples for length, examples in counts.lengths.items())
     return name, auto.fitted(counts.examples, tokens) if name == auto.AUTO else hparams(name)
 

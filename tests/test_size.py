@@ -20,13 +20,13 @@ from tests.test_import_direction import upward_imports
 
 LONGEST = "lines of the longest file"
 LIMITS = {
-    "lines of the package": 46_353,
-    "lines of the core": 33_100,  # all but addons/ and reproduction/
-    "lines of code": 25_900,  # no docstring, blank, comment, import
-    "lines of tests": 40_000,
+    "lines of the package": 45_980,
+    "lines of the core": 33_010,  # all but addons/ and reproduction/
+    "lines of code": 25_835,  # no docstring, blank, comment, import
+    "lines of tests": 39_870,
     LONGEST: 500,
     "files": 306,
-    "private functions called once": 448,
+    "private functions called once": 447,
     "parameters called values": 0,
     "circles of imports": 0,  # imports in functions and for type checkers count too
     "modules in the largest circle": 0,

@@ -89,3 +89,9 @@ def test_commands_for_output_dirs_name_the_import(tmp_path):
         with pytest.raises(T2TError, match=message):
             ProblemFlags().refuse_t2t(folder, "warm_start_from")
     assert ProblemFlags().refuse_t2t(foreign_files(tmp_path)) == tmp_path
+
+
+@pytest.mark.parametrize("content", ["[1]", "3", "{"])
+def test_settings_that_are_no_mapping_are_left_to_their_reader(tmp_path, content):
+    (tmp_path / "config.json").write_text(content)
+    assert kind_to_import(tmp_path).name == "transformers"

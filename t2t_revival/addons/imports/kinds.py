@@ -60,6 +60,8 @@ def _config(path: Path) -> tuple[Path, str | None]:
         values = json.loads(file.read_bytes())
     except (ValueError, RecursionError):
         return file, ""  # whose reader says that it is corrupt
+    if not isinstance(values, dict):
+        return file, ""
     return file, str(values["model_type"]) if "model_type" in values else None
 
 

@@ -32,6 +32,7 @@ from t2t_revival.addons.imports.transformers import (
     decode_hparams,
     read_weights,
     tokenizer_settings,
+    with_sizes_of,
 )
 from t2t_revival.data.vocabulary.marian import EOS_PIECE, PAD_PIECE, UNKNOWN_PIECE, Around, in_order
 from t2t_revival.errors import T2TError
@@ -176,15 +177,7 @@ def import_folder(folder: Path, output_dir: Path, pair: Pair) -> ImportResult:
 
 def hparams(config: Mapping[str, Any]) -> HParams:
     """Returns the hyperparameters of a model by its config.json."""
-    inner = config["decoder_ffn_dim"]
-    return registry.hparams(HPARAMS_SET).replace(
-        num_hidden_layers=config["encoder_layers"],
-        num_encoder_layers=config["encoder_layers"],
-        num_decoder_layers=config["decoder_layers"],
-        hidden_size=config["d_model"],
-        filter_size=config["encoder_ffn_dim"],
-        decoder_filter_size=inner * (inner != config["encoder_ffn_dim"]),
-        num_heads=config["encoder_attention_heads"],
+    return with_sizes_of(registry.hparams(HPARAMS_SET), config).replace(
         layer_prepostprocess_dropout=config.get("dropout", 0.1),
         attention_dropout=config.get("attention_dropout", 0.1),
         relu_dropout=config.get("activation_dropout", 0.0),

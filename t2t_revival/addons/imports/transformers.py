@@ -89,15 +89,8 @@ class MarianMT:
 
     def hparams(self) -> HParams:
         """Returns the hyperparameters of the model, those of `marian_base` where it does not tell."""
-        config, inner = self.config, self.config["decoder_ffn_dim"]
-        return registry.hparams(HPARAMS_SET).replace(
-            num_hidden_layers=config["encoder_layers"],
-            num_encoder_layers=config["encoder_layers"],
-            num_decoder_layers=config["decoder_layers"],
-            hidden_size=config["d_model"],
-            filter_size=config["encoder_ffn_dim"],
-            decoder_filter_size=inner * (inner != config["encoder_ffn_dim"]),
-            num_heads=config["encoder_attention_heads"],
+        config = self.config
+        return with_sizes_of(registry.hparams(HPARAMS_SET), config).replace(
             ffn_activation=ACTIVATIONS[config["activation_function"]],
             norm_epsilon=EPSILON,
             pos=self.pos,
@@ -211,6 +204,20 @@ def _table(path: Path, rows: Any, config: Mapping[str, Any]) -> dict[str, int]:
     if table[EOS_PIECE] != config["eos_token_id"]:
         raise T2TError(f"{path.parent / CONFIG}: eos_token_id={config['eos_token_id']} is not {EOS_PIECE}")
     return table
+
+
+def with_sizes_of(hparams: HParams, config: Mapping[str, Any]) -> HParams:
+    """Returns a copy with the sizes in a config.json."""
+    inner = config["decoder_ffn_dim"]
+    return hparams.replace(
+        num_hidden_layers=config["encoder_layers"],
+        num_encoder_layers=config["encoder_layers"],
+        num_decoder_layers=config["decoder_layers"],
+        hidden_size=config["d_model"],
+        filter_size=config["encoder_ffn_dim"],
+        decoder_filter_size=inner * (inner != config["encoder_ffn_dim"]),
+        num_heads=config["encoder_attention_heads"],
+    )
 
 
 def read_weights(folder: Path) -> dict[str, np.ndarray]:
