@@ -490,9 +490,9 @@ def _combination_faults(h: HParams) -> list[str]:
     if sequences not in LAYER_SEQUENCES:
         known = " or ".join(f"{a}/{b} ({name})" for (a, b), name in LAYER_SEQUENCES.items())
         faults.append(f"layer_preprocess_sequence/layer_postprocess_sequence must be {known}")
-    if "single_cycle" in h.learning_rate_schedule and h.train_steps <= h.learning_rate_warmup_steps:
+    if "single_cycle" in h.learning_rate_schedule and h.train_steps < h.learning_rate_warmup_steps:
         faults.append(
-            f"train_steps={h.train_steps} must be more than learning_rate_warmup_steps="
+            f"train_steps={h.train_steps} must be at least learning_rate_warmup_steps="
             f"{h.learning_rate_warmup_steps} for single_cycle_cos_decay"
         )
     if h.batch_size < h.max_length:

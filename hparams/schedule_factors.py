@@ -50,7 +50,7 @@ def cosdecay(step: Any, h: HParams) -> Any:
 @register_schedule_factor
 def single_cycle_cos_decay(step: Any, h: HParams) -> Any:
     """1 during the warm-up, then half a cosine from 1 to 0 at train_steps."""
-    return _half_cosine(_after_warmup(step, h) / (h.train_steps - h.learning_rate_warmup_steps))
+    return _half_cosine(_after_warmup(step, h) / max(1, h.train_steps - h.learning_rate_warmup_steps))
 
 
 @register_schedule_factor

@@ -392,7 +392,14 @@ def _vocabularies(size: int) -> Vocabularies:
     """One that is tokens alone, for formats that write it beside the model."""
     pieces = ["<pad>", "</s>", "<unk>", *(f"<{token}>" for token in range(3, size))]
     tokens = SimpleNamespace(
-        pieces=pieces, size=size, unknown=2, banned=PAD, fingerprint="", content=b"", path=Path("v.spm")
+        pieces=pieces,
+        size=size,
+        unknown=2,
+        banned=PAD,
+        first=PAD,
+        fingerprint="",
+        content=b"",
+        path=Path("v.spm"),
     )
     return Vocabularies(tokens, tokens)  # type: ignore[arg-type]
 
