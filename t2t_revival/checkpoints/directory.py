@@ -30,6 +30,7 @@ from t2t_revival.checkpoints.file import (
     weights_of,
 )
 from t2t_revival.errors import T2TError
+from t2t_revival.utils.aligned import hand_over
 from t2t_revival.utils.files import temporary_name
 from t2t_revival.utils.made_of import MadeOf
 
@@ -213,9 +214,11 @@ def restore_weights(model: Any, path: Path) -> int:
     Raises:
         T2TError: the file is corrupt, or of another model; names the first difference.
     """
-    stored = StoredWeights(path)  # which memory has one by one
+    stored, variables = StoredWeights(path), by_path(model.weights)
     check_architecture(model, stored.meta, path)
-    assign(by_path(model.weights), stored, MODEL, path)
+    _check_shapes(variables, stored.outlines(), MODEL, path)
+    for name, variable in variables.items():
+        variable.assign(hand_over(stored[MODEL + name], variable.dtype))
     return int(stored.meta["step"])
 
 
@@ -259,12 +262,18 @@ def assign(named: Mapping[str, Any], arrays: Mapping[str, np.ndarray], prefix: s
     Raises:
         T2TError: an array is missing, unknown or of another shape; nothing is assigned then.
     """
+    _check_shapes(named, arrays, prefix, path)
+    for name, variable in named.items():
+        variable.assign(arrays[prefix + name])
+
+
+def _check_shapes(
+    named: Mapping[str, Any], arrays: Mapping[str, np.ndarray], prefix: str, path: Path
+) -> None:
     shapes = {prefix + name: tuple(variable.shape) for name, variable in named.items()}
     own = ((name, array) for name, array in arrays.items() if name.startswith(prefix))
     there = {name: array.shape for name, array in own if name in shapes or _is_weight(array)}
     MadeOf(there).check(MadeOf(dict.fromkeys(there) | shapes), f"{path}: {OF_ANOTHER}", OWN)
-    for name, variable in named.items():
-        variable.assign(arrays[prefix + name])
 
 
 def _is_weight(array: np.ndarray) -> bool:

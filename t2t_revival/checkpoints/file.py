@@ -18,9 +18,10 @@ import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any
 
 from t2t_revival.errors import T2TError
+from t2t_revival.utils.aligned import aligned_zeros
 from t2t_revival.utils.files import atomic_write, writing
 from t2t_revival.utils.made_of import fingerprint
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 FORMAT = 1
 MODEL, OPTIMIZER, EMA, META, CHECKSUMS = "model/", "optimizer/", "ema/", "meta", "checksums"
 SUFFIX = ".npy"
+BLOCK = 16 * 2**20  # bytes that are read at once
 CORRUPTION = (None, errno.EINVAL, errno.EIO)  # an offset outside of the file; a block that cannot be read
 A, B = "lora_a.", "lora_b."  # how the names of the two matrices of an adapter begin
 
@@ -167,6 +169,17 @@ class StoredWeights(Mapping[str, "np.ndarray"]):
         own = {each: matrix for each, matrix in self._adapters.items() if weight_path(each) == name}
         return merge_adapters({name: array, **own})[name] if own else array
 
+    def outlines(self) -> dict[str, np.ndarray]:
+        """Returns arrays of the weights' shapes and types, which hold no values and take no memory."""
+        return {name: self._outline(name) for name in self}
+
+    def _outline(self, name: str) -> np.ndarray:
+        import numpy as np
+
+        with _reading(self._path), self._archive.open(self._stored[name] + SUFFIX) as member:
+            shape, _, dtype = _header(member)
+        return np.broadcast_to(dtype.type(0), shape)
+
     def __iter__(self) -> Iterator[str]:
         return (name for name in self._stored if name not in self._adapters)
 
@@ -216,7 +229,7 @@ def _write(archive: zipfile.ZipFile, name: str, array: np.ndarray) -> None:
     import numpy as np
 
     with archive.open(name + SUFFIX, "w", force_zip64=True) as member:
-        np.lib.format.write_array(member, np.asanyarray(array), allow_pickle=False)
+        np.lib.format.write_array(member, np.asarray(array, order="C"), allow_pickle=False)
 
 
 def _read(archive: zipfile.ZipFile, name: str) -> np.ndarray:
@@ -224,10 +237,25 @@ def _read(archive: zipfile.ZipFile, name: str) -> np.ndarray:
     import numpy as np
 
     with archive.open(name + SUFFIX) as member:
-        array = np.lib.format.read_array(member, allow_pickle=False)
-        if member.read(1):
-            raise ValueError(f"{name} has more bytes than its shape")
-    return array
+        shape, in_columns, dtype = _header(member)
+        if dtype.hasobject:
+            raise ValueError(f"{name} is a pickle, which can run code")
+        array = aligned_zeros(shape[::-1] if in_columns else shape, dtype)
+        unread = array.reshape(-1).view(np.uint8)
+        while block := member.read(BLOCK):
+            unread[: len(block)] = np.frombuffer(block, np.uint8)
+            unread = unread[len(block) :]
+    if len(unread):
+        raise ValueError(f"{name} has fewer bytes than its shape")
+    return array.T if in_columns else array
+
+
+def _header(member: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype]:
+    """Reads an array's shape, whether it is stored column by column, and its type."""
+    from numpy.lib import format as npy
+
+    version = npy.read_magic(member)
+    return npy.read_array_header_1_0(member) if version == (1, 0) else npy.read_array_header_2_0(member)
 
 
 def adapter_name(prefix: str, path: str) -> str:

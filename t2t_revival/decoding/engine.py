@@ -22,7 +22,6 @@ from t2t_revival.decoding.options import (
 )
 from t2t_revival.errors import T2TError
 from t2t_revival.utils import keras_config
-from t2t_revival.utils.freed_memory import returning_freed_memory
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary import Vocabularies
@@ -257,9 +256,10 @@ def load_transformer(
         T2TError: the checkpoint is corrupt, or of another model.
     """
     from t2t_revival.model import Transformer
+    from t2t_revival.model.layer import undrawn_weights
 
-    target_size = vocabularies.target_size
-    with returning_freed_memory():
-        model = Transformer(hparams, vocabularies.inputs.size, target_vocab_size=target_size, dtype=dtype)
-        restore_weights(model, checkpoint)
+    with undrawn_weights():
+        sizes = vocabularies.inputs.size, vocabularies.target_size
+        model = Transformer(hparams, sizes[0], target_vocab_size=sizes[1], dtype=dtype)
+    restore_weights(model, checkpoint)
     return model

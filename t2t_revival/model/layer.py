@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import keras
 from keras import ops
 
+from t2t_revival.utils.aligned import undrawn
 from t2t_revival.utils.keras_hooks import build_sublayers
 
 
@@ -54,6 +58,19 @@ class LayerConfig:
     decoder_self_attention: str = "attention"
 
 
+_draws_weights = ContextVar("whether weights are drawn where they are made", default=True)
+
+
+@contextmanager
+def undrawn_weights() -> Iterator[None]:
+    """Makes the weights of the block 0, since those of a checkpoint are about to replace them."""
+    token = _draws_weights.set(False)
+    try:
+        yield
+    finally:
+        _draws_weights.reset(token)
+
+
 class Layer(keras.layers.Layer):
     """A Keras layer whose arguments are plain values, of which Keras makes `get_config`.
 
@@ -68,6 +85,12 @@ class Layer(keras.layers.Layer):
     def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.supports_masking = True
+
+    def add_weight(self, *args: Any, **kwargs: Any) -> Any:
+        """Adds a weight as Keras does; see `undrawn_weights`."""
+        if not _draws_weights.get():
+            kwargs["initializer"] = undrawn
+        return super().add_weight(*args, **kwargs)
 
     def build(self, input_shape: Any = None) -> None:
         """Builds the sub-layers."""

@@ -122,7 +122,7 @@ def test_a_pickle_is_not_loaded(tmp_path: Path, name: str) -> None:
     path, mark = tmp_path / "model.ckpt-1.npz", tmp_path / "ran"
     meta = np.frombuffer(b'{"format": 1, "step": 1}', np.uint8)
     np.savez(path, **{"meta": meta, name: np.array([Malicious(mark)], dtype=object)})
-    with pytest.raises(CorruptCheckpointError, match="allow_pickle"):
+    with pytest.raises(CorruptCheckpointError, match="pickle"):
         checkpoints.load(path)
     assert not mark.exists()
     with np.load(path, allow_pickle=True) as file:
