@@ -66,6 +66,9 @@ def test_logits_and_outputs(both):
     found = np.asarray(load().model({"inputs": np.array(source), "targets": np.array(target)}))[0]
     np.testing.assert_allclose(found[:, target[0]], logits[:, batch["labels"][0]], atol=1e-5)
     np.testing.assert_allclose(np.sort(found)[:, -90:], np.sort(logits)[:, -90:], atol=1e-5)
+    of_tokens = torch.log_softmax(torch.tensor(logits), -1).numpy()[range(len(logits)), batch["labels"][0]]
+    (score,) = load().score([(LINES[0], ZIELE[0])])
+    assert score.log_prob == pytest.approx(of_tokens[1:].sum(), abs=1e-4)  # the language costs nothing
     for beams in (1, 4):
         ours = load(decode_hparams=f"beam_size={beams},extra_length=9")
         for line in LINES:

@@ -229,3 +229,27 @@ def test_commands(folders, tmp_path):
     more = f"--data_source={corpus}", f"--data_dir={tmp_path / 'more'}", f"--vocab_file={vocabulary}"
     with pytest.raises(AssertionError, match="is of M2M100 or NLLB and cannot grow: leave it out"):
         run("t2t-datagen", "--problem=translate_en_de", *more, "--update_vocab")
+
+
+@pytest.mark.parametrize("kind", [M2M100, NLLB])
+@pytest.mark.parametrize(
+    ("way", "tolerance"),
+    [
+        ({"engine": "ctranslate2"}, 0.2),  # its softmax leaves out padding, which random weights make likely
+        ({"engine": "ctranslate2", "precision": "int8"}, 0.5),
+        ({"precision": "bfloat16"}, 0.5),
+    ],
+    ids=["ctranslate2", "int8", "bfloat16"],
+)
+def test_engines_and_precisions_score_alike_and_do_not_show_the_language(models, kind, way, tolerance):
+    if "engine" in way:
+        pytest.importorskip("ctranslate2")
+    usual = Translator.load(models / kind)
+    other = Translator.load(models / kind, decode_hparams="beam_size=2,extra_length=3", **way)
+    pairs = list(zip(LINES, ZIELE, strict=True))
+    expected, found = ([score.log_prob for score in one.score(pairs)] for one in (usual, other))
+    np.testing.assert_allclose(found, expected, atol=tolerance)
+    targets = usual.vocabularies.targets
+    outputs = [output.text for row in other.nbest(LINES, 2) for output in row]
+    assert any(outputs)
+    assert not any(targets.pieces[targets.first] in output for output in outputs)
