@@ -9,9 +9,10 @@ import keras
 from keras import ops
 
 from t2t_revival.model.layer import Layer
-from t2t_revival.model.products import matmul, take, transpose
+from t2t_revival.model.products import is_replaced, matmul, take, transpose
 
 MAX_WAVELENGTH = 1e4
+LARGE = 2**26  # weights of an embedding; those of 65,536 tokens of `big`
 
 
 class SoftmaxKernel(NamedTuple):
@@ -27,8 +28,18 @@ class SoftmaxKernel(NamedTuple):
 
     def logits(self, rows: Any) -> Any:
         """[rows, hidden] -> scores of all tokens before the softmax, [rows, vocab]."""
-        logits = matmul(rows, self.matrix)
+        logits = self._multiply(rows)
         return logits if isinstance(self.bias, tuple) else ops.add(logits, ops.cast(self.bias, logits.dtype))
+
+    def _multiply(self, rows: Any) -> Any:
+        return matmul(rows, self.matrix)
+
+
+class SoftmaxRows(SoftmaxKernel):
+    """A kernel whose matrix is [vocab, hidden], so that a large one needs no transposed copy."""
+
+    def _multiply(self, rows: Any) -> Any:
+        return ops.einsum("rc,vc->rv", rows, self.matrix)
 
 
 @keras.saving.register_keras_serializable("t2t_revival")
@@ -79,6 +90,8 @@ class TokenEmbedding(Layer):
         With `ids`, int [tokens], only those of these tokens, [..., tokens].
         """
         bias = self.softmax_bias if self.has_softmax_bias else ()
+        if ids is None and self.vocab_size * self.hidden_size >= LARGE and not is_replaced(self.embeddings):
+            return SoftmaxRows(ops.cast(self.embeddings, self.compute_dtype), bias)
         if ids is None:
             return SoftmaxKernel(transpose(self.embeddings, self.compute_dtype), bias)
         matrix = ops.transpose(ops.cast(take(self.embeddings, ids), self.compute_dtype))

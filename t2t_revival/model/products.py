@@ -43,6 +43,11 @@ def replace_matrices(pairs: Sequence[tuple[Any, Matrix]]) -> Iterator[None]:
         _forms.reset(token)
 
 
+def is_replaced(variable: Any) -> bool:
+    """Returns whether another form of a variable stands in its place; see `replace_matrices`."""
+    return id(variable) in _forms.get()
+
+
 def matmul(rows: Any, kernel: Any) -> Any:
     """Multiplies rows, [rows, channels], by a variable, tensor or `Matrix`, [channels, outputs]."""
     kernel = _forms.get().get(id(kernel), kernel)

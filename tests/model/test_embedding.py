@@ -1,9 +1,11 @@
 """Sections 3.4 and 3.5."""
 
 import numpy as np
+import pytest
 from keras import ops
 
-from t2t_revival.model.embedding import PositionalEncoding, sinusoids
+from t2t_revival.model import embedding
+from t2t_revival.model.embedding import PositionalEncoding, TokenEmbedding, sinusoids
 
 RNG = np.random.default_rng(5)
 
@@ -32,3 +34,17 @@ def test_learned_positions() -> None:
     x = RNG.standard_normal((1, 8, 8)).astype("float32")
     expected = x + table[[0, 1, 2, 3, 4, 5, 5, 5]]
     np.testing.assert_allclose(ops.convert_to_numpy(layer(x)), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "mixed_bfloat16"])
+def test_a_large_table_makes_the_same_logits_without_a_transposed_copy(monkeypatch, dtype) -> None:
+    table = TokenEmbedding(vocab_size=7, hidden_size=4, softmax_bias=True, dtype=dtype)
+    table.build()
+    table.softmax_bias.assign(np.arange(7))
+    rows = ops.cast(np.random.default_rng(0).normal(size=(3, 4)), table.compute_dtype)
+    usual = table.kernel()
+    monkeypatch.setattr(embedding, "LARGE", 28)
+    large = table.kernel()
+    assert (usual.matrix.shape, large.matrix.shape) == ((4, 7), (7, 4))
+    expected, found = (np.asarray(ops.cast(one.logits(rows), "float32")) for one in (usual, large))
+    np.testing.assert_allclose(found, expected, rtol=1e-6)
