@@ -95,21 +95,15 @@ class ServerFlags(ModelFlags, NormalizeFlags):
 
 
 def _serve(flags: ServerFlags) -> None:
-    """Serves models."""
-    _check_flags(flags)
+    for package in ("fastapi", "uvicorn", "prometheus_client"):
+        require(package, "t2t-server")
+    if flags.max_queue < flags.max_lines:
+        raise T2TError(f"--max_queue={flags.max_queue} must be at least --max_lines={flags.max_lines}")
     configs, keys = _configs(flags), _api_keys(flags)
     with _listen(flags.host, flags.port) as listener, ExitStack() as stack:
         models = [_served(config, flags, stack) for config in configs]
         is_ctranslate2 = all(config.engine == CTRANSLATE2 for config in configs)
         _run(flags, listener, models, keys, CTRANSLATE2 if is_ctranslate2 else TENSORFLOW)
-
-
-def _check_flags(flags: ServerFlags) -> None:
-    """Rejects missing packages, and a limit that the others do not leave room for."""
-    for package in ("fastapi", "uvicorn", "prometheus_client"):
-        require(package, "t2t-server")
-    if flags.max_queue < flags.max_lines:
-        raise T2TError(f"--max_queue={flags.max_queue} must be at least --max_lines={flags.max_lines}")
 
 
 def _configs(flags: ServerFlags) -> list[ModelConfig]:
