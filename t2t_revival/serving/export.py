@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
-from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
+from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog, PredictLog
 
 from t2t_revival.decoding.addons import addon
 from t2t_revival.decoding.lines.preprocessor import known_tags
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import CommandLine, T2TError
+from t2t_revival.serving.client import predict_request
 from t2t_revival.serving.export_origin import save_origin
 from t2t_revival.serving.module import ServingModule
 from t2t_revival.serving.signatures import (
@@ -243,14 +244,5 @@ def _write_warmup(folder: Path, name: str, translator: Translator, signatures: I
                         inputs["prefixes"] = [""] * lines
                     elif known_tags(translator.vocabularies, translator.problem):
                         inputs["tag"] = [translator.options.tag] * lines
-                records.write(_prediction_log(name, signature, inputs))
-
-
-def _prediction_log(name: str, signature: str, inputs: dict[str, list[Any]]) -> bytes:
-    request = predict_pb2.PredictRequest()
-    request.model_spec.name = name
-    request.model_spec.signature_name = signature
-    for key, values in inputs.items():
-        request.inputs[key].CopyFrom(tf.make_tensor_proto(values))
-    log = prediction_log_pb2.PredictionLog(predict_log=prediction_log_pb2.PredictLog(request=request))
-    return log.SerializeToString()
+                log = PredictLog(request=predict_request(name, signature, inputs))
+                records.write(PredictionLog(predict_log=log).SerializeToString())
