@@ -332,8 +332,10 @@ def check_file_name(path: Path) -> None:
         raise T2TError(f"{path}: a copy cannot have the name {path.name!r}: rename the file")
 
 
-def file_lines(path: Path) -> list[str]:
+def file_lines(path: Path, name: str = "") -> list[str]:
     """Reads the lines of a text file, which may be packed by gzip; see `text_lines`.
+
+    Errors begin with the name; without one, with the path.
 
     Raises:
         T2TError: it cannot be read, or unpacked, or is not UTF-8.
@@ -341,8 +343,8 @@ def file_lines(path: Path) -> list[str]:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise T2TError(f"{path}: {error.strerror or error}") from error
-    return text_lines(content, str(path))
+        raise T2TError(f"{name or path}: {error.strerror or error}") from error
+    return text_lines(content, name or str(path))
 
 
 @contextmanager
