@@ -39,6 +39,7 @@ from t2t_revival.utils.score_events import ScoreEvents
 
 NAME = re.compile(r"[^.].*-(\d+)")  # of a translation; files that are still being written have hidden names
 LOWERCASE = {"BLEU_uncased": True, "BLEU_cased": False}  # T2T's tags
+OF_FOLDER = ("event_dir", "tag_suffix", "min_steps", "wait_minutes", "report_zero")  # flags
 FORM = "one a line, plain or .gz; - is the standard input."
 
 
@@ -47,13 +48,7 @@ class BleuFlags(Flags):
     """The flags of t2t-bleu."""
 
     exclusive = (("translation", "translations_dir"),)
-    needs = (
-        ("event_dir", "translations_dir"),
-        ("tag_suffix", "translations_dir"),
-        ("min_steps", "translations_dir"),
-        ("wait_minutes", "translations_dir"),
-        ("report_zero", "translations_dir"),
-    )
+    needs = tuple((name, "translations_dir") for name in OF_FOLDER)
     translation: str = flag("", f"File of translations, {FORM}", file=READ)
     target_lang: str = flag(
         "",
