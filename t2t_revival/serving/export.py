@@ -32,7 +32,7 @@ from t2t_revival.serving.signatures import (
     WITH_TABLES,
     option_inputs,
 )
-from t2t_revival.utils.files import atomic_write, exclusive_lock
+from t2t_revival.utils.files import exclusive_lock, write_whole
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.addons import Shortlist
@@ -214,8 +214,7 @@ def _write_configuration(export_dir: Path, name: str) -> None:
         ("compose.yaml", COMPOSE.format(name=name, tensorflow=tf.__version__)),
     ):
         if not (export_dir / file_name).exists():
-            with atomic_write(export_dir / file_name) as file:
-                file.write(text.encode())
+            write_whole(export_dir / file_name, text.encode())
 
 
 def _write_warmup(folder: Path, name: str, translator: Translator, signatures: Iterable[str]) -> None:

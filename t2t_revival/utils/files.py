@@ -121,6 +121,12 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
         raise
 
 
+def write_whole(path: Path, content: bytes) -> None:
+    """Writes a file as `atomic_write` does."""
+    with atomic_write(path) as file:
+        file.write(content)
+
+
 def _open_alone(temporary: Path) -> BinaryIO:
     """Opens an empty file; waits while another process writes it, and opens a new one after it is renamed."""
     while True:
