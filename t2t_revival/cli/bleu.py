@@ -45,8 +45,6 @@ FORM = "one a line, plain or .gz; - is the standard input."
 
 @dataclass(frozen=True)
 class BleuFlags(Flags):
-    """The flags of t2t-bleu."""
-
     exclusive = (("translation", "translations_dir"),)
     needs = tuple((name, "translations_dir") for name in OF_FOLDER)
     translation: str = flag("", f"File of translations, {FORM}", file=READ)

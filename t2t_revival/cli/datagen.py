@@ -35,8 +35,6 @@ COLUMNS = ("pairs", "skipped", "shards", "source tokens", "target tokens")
 
 @dataclass(frozen=True)
 class DatagenFlags(DataFlags):
-    """The flags of t2t-datagen."""
-
     needs = (("beam_pipeline_options", "runner"),)
     runner: str = flag(
         "",

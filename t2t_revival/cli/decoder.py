@@ -77,8 +77,6 @@ INPUTS = ("decode_from_file", "decode_interactive", "score_file")
 
 @dataclass(frozen=True)
 class DecoderFlags(EnsembleFlags, LineFlags, ShardFlags):
-    """The flags of t2t-decoder."""
-
     exclusive = (
         *combinations(INPUTS, 2),
         ("decode_interactive", "decode_to_file"),
@@ -127,7 +125,6 @@ class DecoderFlags(EnsembleFlags, LineFlags, ShardFlags):
 
     @property
     def is_of_split(self) -> bool:
-        """Returns whether a split is decoded."""
         return not (self.decode_from_file or self.decode_interactive or self.score_file)
 
 

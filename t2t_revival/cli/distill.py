@@ -63,8 +63,6 @@ TRAINING = ("hparams_set", "original_targets", *run_flags.NAMES)
 
 @dataclass(frozen=True)
 class DistillFlags(run_flags.TrainingFlags, run_flags.ShardFlags, NormalizeFlags):
-    """The flags of t2t-distill."""
-
     exclusive = tuple(("worker_id", name) for name in TRAINING)
     needs = (("decode_shards", "worker_id"), ("worker_id", "distilled_dir", "output_dir"))
     decode_hparams: str = flag("", run_flags.DECODE_HPARAMS)

@@ -44,8 +44,6 @@ REFUSED = {
 
 @dataclass(frozen=True)
 class ImportFlags(ProblemFlags):
-    """The flags of t2t-import-checkpoint."""
-
     checkpoint: str = flag(
         "",
         "T2T's output_dir, whose newest checkpoint is imported, or a prefix: DIR/model.ckpt-1000; or a "

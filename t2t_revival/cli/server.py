@@ -54,8 +54,6 @@ ABANDONED = threading.Event()  # set if the server ends while models are loaded
 
 @dataclass(frozen=True)
 class ServerFlags(ModelFlags, NormalizeFlags):
-    """The flags of t2t-server."""
-
     exclusive = (
         *combinations(("output_dir", "saved_model", "config"), 2),
         *product(
@@ -134,7 +132,6 @@ def _api_keys(flags: ServerFlags) -> list[str]:
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """Opens the port."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # asyncio sends small answers at once (TCP_NODELAY) only where the protocol is named.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)

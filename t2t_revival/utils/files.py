@@ -182,7 +182,6 @@ def is_special(path: Path) -> bool:
 
 
 def check_no_folder(path: Path) -> None:
-    """Checks that an output is no folder."""
     if path.is_dir():
         raise T2TError(f"cannot write {path}: not a file")
 

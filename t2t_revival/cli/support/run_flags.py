@@ -259,8 +259,6 @@ def shards_flag(text: str) -> int:
 
 @dataclass(frozen=True)
 class ShardFlags(Flags):
-    """The flags of `Shard`."""
-
     worker_id: int = flag(0, "Number of this decoder among --decode_shards, counted from 0.")
     decode_shards: int = 1
 
