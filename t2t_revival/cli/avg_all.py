@@ -138,13 +138,7 @@ def _score(folder: ModelFolder, data: Data, average: Checkpoint, table: Evaluati
     for row in evaluate_checkpoints(
         [average, *newest, *others],
         table,
-        lambda: CheckpointScores(
-            folder,
-            data,
-            DEV,
-            SENTENCES,
-            tensorflow_setup.num_parallel_batches(),
-        ),
+        lambda: CheckpointScores(folder, data, DEV, SENTENCES, tensorflow_setup.num_parallel_batches()),
         lambda checkpoint, seconds: say(f"scoring {checkpoint.path.relative_to(folder.path)} on dev"),
         say_skipped,
     ):

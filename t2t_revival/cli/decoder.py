@@ -58,13 +58,7 @@ from t2t_revival.decoding.files.shards import Shard
 from t2t_revival.decoding.lines.pipeline import Lines
 from t2t_revival.decoding.outputs import summarize, to_bytes
 from t2t_revival.errors import T2TError
-from t2t_revival.evaluation.decoded import (
-    SplitFiles,
-    language_of,
-    report,
-    score_outputs,
-    scoring_command,
-)
+from t2t_revival.evaluation.decoded import SplitFiles, language_of, report, score_outputs, scoring_command
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.utils.files import buffered_write, is_special, writing
 

@@ -224,11 +224,7 @@ def _exported(translator: Translator, folder: ModelFolder, name: str, stack: Exi
 
 
 def _run(
-    flags: ServerFlags,
-    listener: socket.socket,
-    models: list[ServedModel],
-    keys: list[str],
-    engine: str,
+    flags: ServerFlags, listener: socket.socket, models: list[ServedModel], keys: list[str], engine: str
 ) -> None:
     """Serves until SIGINT, SIGTERM or SIGHUP, or until a model cannot be loaded."""
     import uvicorn

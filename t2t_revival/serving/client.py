@@ -15,11 +15,7 @@ from urllib3.util import Retry
 from t2t_revival.decoding.outputs import MISSING, Candidate
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.proxies import proxy_of
-from t2t_revival.serving.signatures import (
-    DTYPES,
-    NO_OUTPUT,
-    Inputs,
-)
+from t2t_revival.serving.signatures import DTYPES, NO_OUTPUT, Inputs
 
 if TYPE_CHECKING:
     from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef

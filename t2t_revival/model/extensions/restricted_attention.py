@@ -30,12 +30,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from t2t_revival.model.attention import (
-    MASKED,
-    MultiHeadAttention,
-    padding_bias,
-    scaled_dot_product_attention,
-)
+from t2t_revival.model.attention import MASKED, MultiHeadAttention, padding_bias, scaled_dot_product_attention
 from t2t_revival.model.incremental import next_bias, positions_ago, show_newest
 from t2t_revival.model.layer import LayerConfig
 
