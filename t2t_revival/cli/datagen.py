@@ -48,8 +48,7 @@ class DatagenFlags(DataFlags):
         "changed, or another source or vocabulary is wanted. Data of other problems stays.",
     )
     beam_pipeline_options: tuple[str, ...] = flag(
-        (),
-        "Options of Beam and its runner, as in TensorFlow Datasets: project=PROJECT,region=REGION.",
+        (), "Options of Beam and its runner, as in TensorFlow Datasets: project=PROJECT,region=REGION."
     )
 
 

@@ -292,8 +292,7 @@ class TrainingFlags(RunFlags):
     )
     train_steps: int = flag(0, "Number of updates; 0 takes that of the hparams set.")
     eval_bleu_sentences: int = flag(
-        200,
-        "Dev sentences, of each corpus of a mixture, that are decoded for BLEU or F1; 0 decodes none.",
+        200, "Dev sentences, of each corpus of a mixture, that are decoded for BLEU or F1; 0 decodes none."
     )
 
     @property
