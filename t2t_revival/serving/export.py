@@ -132,9 +132,8 @@ def export_saved_model(what: Export) -> tuple[Path, str]:
 
 def serving_steps(saved_model: Path, name: str, trees: bool, t2t_usr_dir: str | None) -> str:
     """Returns the commands that serve an export of a problem, and ask it; outputs may be `trees`."""
-    own = (
-        {"problem": name, "t2t_usr_dir": t2t_usr_dir} if trees else {}
-    )  # which makes trees of what comes back
+    # The problem makes trees of what comes back.
+    own = {"problem": name, "t2t_usr_dir": t2t_usr_dir} if trees else {}
     return SERVING_STEPS.format(
         query=CommandLine("t2t-query-server", **own, saved_model=saved_model),
         server=CommandLine("t2t-server", **own, saved_model=saved_model),
