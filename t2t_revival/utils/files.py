@@ -121,7 +121,7 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
         raise
 
 
-def write_whole(path: Path, content: bytes) -> None:
+def write_whole(path: Path, content: bytes | bytearray) -> None:
     """Writes a file as `atomic_write` does."""
     with atomic_write(path) as file:
         file.write(content)
