@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from operator import ge, gt, lt
 from pathlib import Path
@@ -23,6 +23,7 @@ from t2t_revival.hparams.variants import (
     POSITIONS,
     SELF_ATTENTIONS,
     VARIANTS,
+    Variant,
     described,
     variant_of,
 )
@@ -86,6 +87,11 @@ def hparam(default: T, meaning: str, **details: Any) -> T:
     return dataclasses.field(default=default, metadata={"about": About(meaning, **details)})
 
 
+def variant(default: str, of: str, rows: Mapping[str, Variant], **details: Any) -> str:
+    """Returns a field whose values are rows of a table of `variants`; `of` begins its meaning."""
+    return hparam(default, of + described(rows), choices=tuple(rows), model=True, **details)
+
+
 @dataclass(frozen=True)
 class HParams:
     """Hyperparameters of model, loss, schedule, batches and training length. Immutable and typed."""
@@ -114,35 +120,13 @@ class HParams:
     attention_window: int = hparam(
         0, "r (4), tokens that self-attention sees; 0 means all", least=0, model=True
     )
-    decoder_self_attention: str = hparam(
-        "attention",
-        described(SELF_ATTENTIONS),
-        choices=tuple(SELF_ATTENTIONS),
-        model=True,
-    )
-    pos: str = hparam(
-        "sinusoid",
-        f"positions (3.5): {described(POSITIONS)}",
-        choices=tuple(POSITIONS),
-        model=True,
-        t2t=True,
-    )
+    decoder_self_attention: str = variant("attention", "", SELF_ATTENTIONS)
+    pos: str = variant("sinusoid", "positions (3.5): ", POSITIONS, t2t=True)
     max_relative_position: int = hparam(
         20, "tokens; relative positions of this distance and more are alike (T2T)", least=1, t2t=True
     )
-    ffn_activation: str = hparam(
-        "relu",
-        f"of the inner layer (3.3): {described(FEED_FORWARDS)}",
-        choices=tuple(FEED_FORWARDS),
-        model=True,
-    )
-    norm_type: str = hparam(
-        "layer",
-        f"normalisation: {described(NORMS)}",
-        choices=tuple(NORMS),
-        model=True,
-        t2t=True,
-    )
+    ffn_activation: str = variant("relu", "of the inner layer (3.3): ", FEED_FORWARDS)
+    norm_type: str = variant("layer", "normalisation: ", NORMS, t2t=True)
     projection_bias: bool = hparam(False, "adds biases to the projections of attention (3.2.2)", model=True)
     softmax_bias: bool = hparam(False, "adds a bias to the logits (3.4)", model=True)
     use_target_space_embedding: bool = hparam(

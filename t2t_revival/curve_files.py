@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from t2t_revival.metrics.metric import metric_of
-from t2t_revival.utils.files import atomic_write
+from t2t_revival.utils.files import write_whole
 
 Scores = dict[str, float]  # by name, such as "bleu" or "loss/news"
 TRAIN, DEV = "train", "dev"
@@ -62,8 +62,7 @@ class CsvTable:
         writer = csv.DictWriter(text, names, restval="", extrasaction="ignore")
         writer.writeheader()
         writer.writerows(rows)
-        with atomic_write(self.path) as file:
-            file.write(text.getvalue().encode())
+        write_whole(self.path, text.getvalue().encode())
 
     def append(self, row: Mapping[str, Any]) -> None:
         """Appends a row; if it has columns that the file lacks, the file is replaced."""

@@ -91,8 +91,7 @@ class Experiment:
             if self.auto_batch_size and not folder.has_run:
                 replicas = engine.replicas
                 hparams = engine.largest_batch(
-                    hparams,
-                    lambda tried, accumulate: new_model(data, tried, config, accumulate, replicas),
+                    hparams, lambda tried, accumulate: new_model(data, tried, config, accumulate, replicas)
                 )
                 size, of_update = hparams.batch_size, hparams.effective_batch_size
                 note = f"batch_size=auto: {size:,} tokens on each device, {of_update:,} an update"

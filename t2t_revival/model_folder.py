@@ -27,7 +27,7 @@ from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.hparams import HParams
 from t2t_revival.utils import checked_json
-from t2t_revival.utils.files import atomic_write, is_file_name, lock, make_folder, writing
+from t2t_revival.utils.files import is_file_name, lock, make_folder, write_whole, writing
 from t2t_revival.utils.made_of import MadeOf
 from t2t_revival.utils.unicode_forms import NFC
 
@@ -262,8 +262,7 @@ class ModelFolder:
             self.path.mkdir(parents=True, exist_ok=True)
             for path, name in zip(vocabularies, run.names, strict=True):
                 if not (self.path / name).exists():
-                    with atomic_write(self.path / name) as file:
-                        file.write(path.read_bytes())
+                    write_whole(self.path / name, path.read_bytes())
             hparams.save(self.path)
             run.save(self.path)
         vars(self).update(run=run, hparams=hparams)

@@ -90,10 +90,8 @@ def _count(
     on_progress: OnProgress | None,
 ) -> dict[AlignmentHeads, ErrorCounts]:
     """Counts what each candidate finds in all pairs."""
-    encoded, vocabularies = (
-        encode_pairs(translator.preprocessor(), pairs),
-        translator.vocabularies,
-    )
+    encoded = encode_pairs(translator.preprocessor(), pairs)
+    vocabularies = translator.vocabularies
     counts: dict[AlignmentHeads, ErrorCounts] = defaultdict(ErrorCounts)
 
     def count(batch: list[int]) -> list[None]:

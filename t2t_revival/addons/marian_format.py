@@ -12,14 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from t2t_revival.addons.imports.kinds import MARIAN_CONFIG
-from t2t_revival.addons.imports.layers import (
-    EMBEDDINGS,
-    NEVER,
-    SSRU,
-    arrays_of,
-    channels_there,
-    layers_there,
-)
+from t2t_revival.addons.imports.layers import EMBEDDINGS, NEVER, SSRU, arrays_of, channels_there, layers_there
 from t2t_revival.addons.imports.marian import MAX_LENGTH_FACTOR, POST_NORM, names_there
 from t2t_revival.data.vocabulary.marian import MarianVocabulary, check_plain
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary

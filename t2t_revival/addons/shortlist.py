@@ -12,7 +12,7 @@ import numpy as np
 from t2t_revival.checkpoints.directory import MIXED
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD, UNK
 from t2t_revival.errors import CommandLine, T2TError
-from t2t_revival.utils.files import atomic_write, writing
+from t2t_revival.utils.files import write_whole, writing
 from t2t_revival.utils.made_of import fingerprint
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ class Translations:
         content = io.BytesIO()
         np.savez_compressed(content, **vars(self))
         path = output_dir / FILE_NAME
-        with writing(path, "free some space, or mend the folder's permissions"), atomic_write(path) as file:
-            file.write(content.getvalue())
+        with writing(path, "free some space, or mend the folder's permissions"):
+            write_whole(path, content.getvalue())
         return path
 
     def data_warning(self, output_dir: Path, trained_on: str) -> str:

@@ -64,8 +64,6 @@ Pairs = list[tuple[str, str]]
 
 @dataclass(frozen=True)
 class AlignFlags(ModelFlags, NormalizeFlags):
-    """The flags of t2t-align."""
-
     exclusive = (("choose_heads", "align_to_file"),)
     needs = (("source", "target"), ("target", "source"))
     decode_hparams: str = flag("", DECODE_HPARAMS)

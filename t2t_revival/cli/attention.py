@@ -32,8 +32,6 @@ PAGE_NAME = "attention.html"
 
 @dataclass(frozen=True)
 class AttentionFlags(ModelFlags):
-    """The flags of t2t-attention."""
-
     exclusive = (("target", "decode_hparams"),)
     input: str = flag("", "Sentence to decode.", missing=" is missing: give a sentence, in quotes")
     target: str | None = flag(

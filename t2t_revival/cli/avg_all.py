@@ -48,8 +48,6 @@ SENTENCES = 200  # that are decoded for BLEU or F1, as t2t-eval does
 
 @dataclass(frozen=True)
 class AverageFlags(RunFlags):
-    """The flags of t2t-avg-all."""
-
     exclusive = (("checkpoint", "model_dir"),)
     needs = (("wait_minutes", "model_dir"),)
     n: int = flag(0, "Number of checkpoints in an average; 0 takes average_checkpoints of the hparams.")
@@ -140,13 +138,7 @@ def _score(folder: ModelFolder, data: Data, average: Checkpoint, table: Evaluati
     for row in evaluate_checkpoints(
         [average, *newest, *others],
         table,
-        lambda: CheckpointScores(
-            folder,
-            data,
-            DEV,
-            SENTENCES,
-            tensorflow_setup.num_parallel_batches(),
-        ),
+        lambda: CheckpointScores(folder, data, DEV, SENTENCES, tensorflow_setup.num_parallel_batches()),
         lambda checkpoint, seconds: say(f"scoring {checkpoint.path.relative_to(folder.path)} on dev"),
         say_skipped,
     ):

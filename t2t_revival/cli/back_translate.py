@@ -37,8 +37,6 @@ METHODS = BEAM, SAMPLING, NOISED = "beam", "sampling", "noised"
 
 @dataclass(frozen=True)
 class BackTranslateFlags(run_flags.ModelFlags, run_flags.ShardFlags, NormalizeFlags):
-    """The flags of t2t-back-translate."""
-
     aliases = (("model_dir", "output_dir"),)
     needs = (("noise", f"method={NOISED}"),)
     mono: tuple[str, ...] = flag(

@@ -34,26 +34,19 @@ from t2t_revival.cli.support.text_files import name_of, read_parallel
 from t2t_revival.errors import T2TError, did_you_mean
 from t2t_revival.metrics import bleu as metrics
 from t2t_revival.metrics.bleu import DEFAULT, CorpusScore, primary_code
-from t2t_revival.utils.files import atomic_write, file_lines, writing
+from t2t_revival.utils.files import file_lines, write_whole, writing
 from t2t_revival.utils.score_events import ScoreEvents
 
 NAME = re.compile(r"[^.].*-(\d+)")  # of a translation; files that are still being written have hidden names
 LOWERCASE = {"BLEU_uncased": True, "BLEU_cased": False}  # T2T's tags
+OF_FOLDER = ("event_dir", "tag_suffix", "min_steps", "wait_minutes", "report_zero")  # flags
 FORM = "one a line, plain or .gz; - is the standard input."
 
 
 @dataclass(frozen=True)
 class BleuFlags(Flags):
-    """The flags of t2t-bleu."""
-
     exclusive = (("translation", "translations_dir"),)
-    needs = (
-        ("event_dir", "translations_dir"),
-        ("tag_suffix", "translations_dir"),
-        ("min_steps", "translations_dir"),
-        ("wait_minutes", "translations_dir"),
-        ("report_zero", "translations_dir"),
-    )
+    needs = tuple((name, "translations_dir") for name in OF_FOLDER)
     translation: str = flag("", f"File of translations, {FORM}", file=READ)
     target_lang: str = flag(
         "",
@@ -136,8 +129,7 @@ class BleuCurves:
                     oldest = min(path.stat().st_mtime for path in zero_in.iterdir() if path.is_file())
                     self._events.add(0, oldest, dict.fromkeys(points, 0.0))
             self._events.add(step, written_at, points)
-            with atomic_write(self.note) as note:
-                note.write(f"{step}\n".encode())
+            write_whole(self.note, f"{step}\n".encode())
 
 
 def _bleu(flags: BleuFlags) -> None:

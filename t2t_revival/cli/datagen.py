@@ -35,8 +35,6 @@ COLUMNS = ("pairs", "skipped", "shards", "source tokens", "target tokens")
 
 @dataclass(frozen=True)
 class DatagenFlags(DataFlags):
-    """The flags of t2t-datagen."""
-
     needs = (("beam_pipeline_options", "runner"),)
     runner: str = flag(
         "",
@@ -50,8 +48,7 @@ class DatagenFlags(DataFlags):
         "changed, or another source or vocabulary is wanted. Data of other problems stays.",
     )
     beam_pipeline_options: tuple[str, ...] = flag(
-        (),
-        "Options of Beam and its runner, as in TensorFlow Datasets: project=PROJECT,region=REGION.",
+        (), "Options of Beam and its runner, as in TensorFlow Datasets: project=PROJECT,region=REGION."
     )
 
 

@@ -58,13 +58,7 @@ from t2t_revival.decoding.files.shards import Shard
 from t2t_revival.decoding.lines.pipeline import Lines
 from t2t_revival.decoding.outputs import summarize, to_bytes
 from t2t_revival.errors import T2TError
-from t2t_revival.evaluation.decoded import (
-    SplitFiles,
-    language_of,
-    report,
-    score_outputs,
-    scoring_command,
-)
+from t2t_revival.evaluation.decoded import SplitFiles, language_of, report, score_outputs, scoring_command
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.utils.files import buffered_write, is_special, writing
 
@@ -77,8 +71,6 @@ INPUTS = ("decode_from_file", "decode_interactive", "score_file")
 
 @dataclass(frozen=True)
 class DecoderFlags(EnsembleFlags, LineFlags, ShardFlags):
-    """The flags of t2t-decoder."""
-
     exclusive = (
         *combinations(INPUTS, 2),
         ("decode_interactive", "decode_to_file"),
@@ -127,7 +119,6 @@ class DecoderFlags(EnsembleFlags, LineFlags, ShardFlags):
 
     @property
     def is_of_split(self) -> bool:
-        """Returns whether a split is decoded."""
         return not (self.decode_from_file or self.decode_interactive or self.score_file)
 
 

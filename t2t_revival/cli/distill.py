@@ -44,7 +44,7 @@ from t2t_revival.evaluation.decoded import language_of
 from t2t_revival.model_folder import ModelFolder, Run
 from t2t_revival.problems.problem import TRAIN
 from t2t_revival.utils import checked_json
-from t2t_revival.utils.files import atomic_write, writing
+from t2t_revival.utils.files import write_whole, writing
 
 REPORT = "distillation"
 DECODING = (
@@ -63,8 +63,6 @@ TRAINING = ("hparams_set", "original_targets", *run_flags.NAMES)
 
 @dataclass(frozen=True)
 class DistillFlags(run_flags.TrainingFlags, run_flags.ShardFlags, NormalizeFlags):
-    """The flags of t2t-distill."""
-
     exclusive = tuple(("worker_id", name) for name in TRAINING)
     needs = (("decode_shards", "worker_id"), ("worker_id", "distilled_dir", "output_dir"))
     decode_hparams: str = flag("", run_flags.DECODE_HPARAMS)
@@ -227,8 +225,7 @@ def _compare(flags: DistillFlags, outputs: TeacherOutputs, student: TrainedModel
     table = make_table(models, found)
     with writing(f"to {student.folder.path}"):
         checked_json.save(path, found)
-        with atomic_write(path.with_suffix(".md")) as file:
-            file.write(table.markdown().encode())
+        write_whole(path.with_suffix(".md"), table.markdown().encode())
     print(table.markdown())
     print(f"table    {path.with_suffix('.md')}\ndata     {path}")
 

@@ -72,11 +72,7 @@ def _eval(flags: EvalFlags) -> None:
 
 
 def _evaluate(
-    flags: EvalFlags,
-    folder: ModelFolder,
-    data: Data,
-    table: evaluation.Evaluations,
-    split: str,
+    flags: EvalFlags, folder: ModelFolder, data: Data, table: evaluation.Evaluations, split: str
 ) -> None:
     """Prints a row for each checkpoint, and the recommendation."""
     from t2t_revival.decoding.translator import Translator

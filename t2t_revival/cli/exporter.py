@@ -34,8 +34,6 @@ QUANTIZATIONS = tuple(dict.fromkeys(chain.from_iterable(row.quantizations for ro
 
 @dataclass(frozen=True)
 class ExporterFlags(EnsembleFlags, NormalizeFlags):
-    """The flags of t2t-exporter."""
-
     export_dir: str = flag(
         "",
         "Folder for the versions; by default output_dir/export, or output_dir/ and the name of another "

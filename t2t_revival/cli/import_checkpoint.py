@@ -44,8 +44,6 @@ REFUSED = {
 
 @dataclass(frozen=True)
 class ImportFlags(ProblemFlags):
-    """The flags of t2t-import-checkpoint."""
-
     checkpoint: str = flag(
         "",
         "T2T's output_dir, whose newest checkpoint is imported, or a prefix: DIR/model.ckpt-1000; or a "
@@ -117,11 +115,10 @@ def _imported(flags: ImportFlags, checkpoint: Path, output_dir: Path) -> ImportR
     for name in REFUSED.get(kind, ()):
         if getattr(flags, name):
             raise T2TError(f"--{name} is not for models of {kind.name}: leave it out")
+    folder = checkpoint if checkpoint.is_dir() else checkpoint.parent
     if kind is kinds.TRANSFORMERS:
-        folder = checkpoint if checkpoint.is_dir() else checkpoint.parent
         return transformers.import_folder(folder, output_dir, flags.problem)
     if kind is kinds.M2M100:
-        folder = checkpoint if checkpoint.is_dir() else checkpoint.parent
         if not flags.problem:
             raise T2TError("a model of many languages: give --problem, such as --problem=translate_fi_en")
         languages = flags.source_language, flags.target_language

@@ -25,8 +25,6 @@ ADDRESS = re.compile(r"(?P<host>[\w.-]+|\[[0-9A-Fa-f:]+\]):(?P<port>\d{1,5})", r
 
 @dataclass(frozen=True)
 class TfConfigsFlags(Flags):
-    """The flags of t2t-make-tf-configs."""
-
     masters: tuple[str, ...] = flag((), "Machines, each with a free port: host1:2222,host2:2222.")
     ps: tuple[str, ...] = flag(
         (), "A flag of tensor2tensor: not supported; prints the command for the same machines."

@@ -45,8 +45,6 @@ FORM = "in Penn bracketing, plain or .gz, one a line or each over several lines;
 
 @dataclass(frozen=True)
 class ParsevalFlags(Flags):
-    """The flags of t2t-parseval."""
-
     gold: str = flag("", f"Correct trees, {FORM}", missing="=FILE is missing", file=READ)
     predicted: str = flag("", f"Trees of the same sentences, {FORM}", missing="=FILE is missing", file=READ)
 

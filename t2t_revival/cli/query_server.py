@@ -39,8 +39,6 @@ DAY = 86_400  # seconds
 
 @dataclass(frozen=True)
 class QueryFlags(ProblemFlags, LineFlags):
-    """The flags of t2t-query-server."""
-
     exclusive = (
         ("server", "saved_model"),
         ("inputs_once", "decode_from_file"),

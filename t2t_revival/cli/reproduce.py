@@ -50,8 +50,6 @@ OWN_FLAGS = {  # of one table only
 
 @dataclass(frozen=True)
 class ReproduceFlags(Flags):
-    """The flags of t2t-reproduce."""
-
     needs = (("gold_share", "auto_trees"),)
     table: tuple[str, ...] = flag((), "Tables of the paper, such as 1,3.")
     figure: tuple[str, ...] = flag((), "Figures of the paper, such as 3,4,5.")

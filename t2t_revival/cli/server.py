@@ -54,8 +54,6 @@ ABANDONED = threading.Event()  # set if the server ends while models are loaded
 
 @dataclass(frozen=True)
 class ServerFlags(ModelFlags, NormalizeFlags):
-    """The flags of t2t-server."""
-
     exclusive = (
         *combinations(("output_dir", "saved_model", "config"), 2),
         *product(
@@ -95,21 +93,15 @@ class ServerFlags(ModelFlags, NormalizeFlags):
 
 
 def _serve(flags: ServerFlags) -> None:
-    """Serves models."""
-    _check_flags(flags)
+    for package in ("fastapi", "uvicorn", "prometheus_client"):
+        require(package, "t2t-server")
+    if flags.max_queue < flags.max_lines:
+        raise T2TError(f"--max_queue={flags.max_queue} must be at least --max_lines={flags.max_lines}")
     configs, keys = _configs(flags), _api_keys(flags)
     with _listen(flags.host, flags.port) as listener, ExitStack() as stack:
         models = [_served(config, flags, stack) for config in configs]
         is_ctranslate2 = all(config.engine == CTRANSLATE2 for config in configs)
         _run(flags, listener, models, keys, CTRANSLATE2 if is_ctranslate2 else TENSORFLOW)
-
-
-def _check_flags(flags: ServerFlags) -> None:
-    """Rejects missing packages, and a limit that the others do not leave room for."""
-    for package in ("fastapi", "uvicorn", "prometheus_client"):
-        require(package, "t2t-server")
-    if flags.max_queue < flags.max_lines:
-        raise T2TError(f"--max_queue={flags.max_queue} must be at least --max_lines={flags.max_lines}")
 
 
 def _configs(flags: ServerFlags) -> list[ModelConfig]:
@@ -140,7 +132,6 @@ def _api_keys(flags: ServerFlags) -> list[str]:
 
 
 def _listen(host: str, port: int) -> socket.socket:
-    """Opens the port."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # asyncio sends small answers at once (TCP_NODELAY) only where the protocol is named.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
@@ -233,11 +224,7 @@ def _exported(translator: Translator, folder: ModelFolder, name: str, stack: Exi
 
 
 def _run(
-    flags: ServerFlags,
-    listener: socket.socket,
-    models: list[ServedModel],
-    keys: list[str],
-    engine: str,
+    flags: ServerFlags, listener: socket.socket, models: list[ServedModel], keys: list[str], engine: str
 ) -> None:
     """Serves until SIGINT, SIGTERM or SIGHUP, or until a model cannot be loaded."""
     import uvicorn

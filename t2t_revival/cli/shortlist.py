@@ -25,8 +25,6 @@ from t2t_revival.utils.files import check_writable
 
 @dataclass(frozen=True)
 class ShortlistFlags(RunFlags):
-    """The flags of t2t-shortlist."""
-
     data_dir: str | None = flag(None, SPLIT_DIR)
     translations: int = flag(50, "Translations of a piece that are in the shortlist of its line.", least=1)
     frequent: int = flag(200, "Most frequent target pieces, which are in all shortlists.", least=1)

@@ -99,8 +99,7 @@ def _train(flags: TrainerFlags) -> int:
         check_run(folder, problem, hparams, flags.named_set(), config)
         if config.strategy == "multi_worker":
             raise T2TError(
-                "--strategy=multi_worker: generate the data first: ",
-                problem.datagen_command(flags.data_path),
+                "--strategy=multi_worker: generate the data first: ", problem.datagen_command(flags.data_path)
             )
         if uses_tensorflow(problem):
             tensorflow_setup.load_tensorflow()

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from t2t_revival.data.base_source import TRAIN, Row, Source
 from t2t_revival.errors import T2TError
-from t2t_revival.utils.files import atomic_write, writing
+from t2t_revival.utils.files import write_whole, writing
 
 MAX_LENGTH = 1000  # of a side; see `_length`
 MAX_RATIO = 3  # of the longer side's length to the shorter one's
@@ -158,8 +158,8 @@ def apply_rules(source: Source, pairs: int, file: Path, on_pairs: Callable[[int,
         raise T2TError(
             f"{source.name}: --clean drops all pairs of train ({dropped}); give other pairs, or no --clean"
         )
-    with writing(file, FREE_SPACE), atomic_write(file) as content:
-        content.write(numbers)
+    with writing(file, FREE_SPACE):
+        write_whole(file, numbers)
 
 
 def _first_rule(source: str, target: str) -> int:
@@ -193,5 +193,5 @@ def write_sample(rows: Callable[[str, int, int], Iterator[Row]], rules: Path, fi
             for row in rows(TRAIN, position, position + 1):
                 sides = (side[:SAMPLE_LENGTH].replace("\t", " ") for side in row[:2])
                 lines.append("\t".join((rule.name, *sides)) + "\n")
-    with writing(file, FREE_SPACE), atomic_write(file) as content:
-        content.write("".join(lines).encode())
+    with writing(file, FREE_SPACE):
+        write_whole(file, "".join(lines).encode())

@@ -42,11 +42,11 @@ from t2t_revival.data.vocabulary.text_encoder import symbol
 from t2t_revival.data.workers import ShardRunner, make_shards
 from t2t_revival.errors import T2TError
 from t2t_revival.utils.files import (
-    atomic_write,
     check_file_name,
     exclusive_lock,
     is_file_name,
     make_folder,
+    write_whole,
     writing,
 )
 from t2t_revival.utils.origins import Origins
@@ -211,8 +211,7 @@ class Generation:
 
     def _copied(self, given: Path) -> TextEncoder:
         vocabulary = open_vocabulary(given)
-        with atomic_write(self.work_dir / copy_name(given)) as file:
-            file.write(vocabulary.content)
+        write_whole(self.work_dir / copy_name(given), vocabulary.content)
         return open_vocabulary(self.work_dir / copy_name(given))
 
     def _trained(self, side: Side, size: int) -> TextEncoder:

@@ -80,13 +80,7 @@ OF_INT8 = {"int8": "use --engine=ctranslate2, or --precision=bfloat16"}
 
 # Engines.
 TENSORFLOW = Place(Holder.TENSORFLOW, "TensorFlow", remedies=OF_CTRANSLATE2 | OF_INT8)
-JAX = Place(
-    Holder.JAX,
-    "decoding on JAX",
-    "set KERAS_BACKEND=tensorflow",
-    OF_INT8,
-    holds=variants.JAX,
-)
+JAX = Place(Holder.JAX, "decoding on JAX", "set KERAS_BACKEND=tensorflow", OF_INT8, holds=variants.JAX)
 CTRANSLATE2 = Place(
     Holder.CTRANSLATE2,
     "CTranslate2",
@@ -116,9 +110,7 @@ SAVED_MODEL = Place(
     "decode with t2t-decoder",
     OF_CTRANSLATE2
     | dict.fromkeys(OF_LINES | {"sampling_method"}, "leave it out, and give it to t2t-query-server")
-    | {
-        "int8": "give --quantize=int8_weights or bfloat16, or --format=ctranslate2",
-    },
+    | {"int8": "give --quantize=int8_weights or bfloat16, or --format=ctranslate2"},
     holds=variants.SAVED_MODEL,
 )
 REQUEST = Place(

@@ -270,13 +270,7 @@ class DecodeHParams:
         "",
         "pharaoh: after each output, which of its words translates which of the input",
         frozenset(
-            {
-                holders.TENSORFLOW,
-                holders.CTRANSLATE2,
-                holders.PARSER,
-                holders.REQUEST,
-                holders.TEXT_LINES,
-            }
+            {holders.TENSORFLOW, holders.CTRANSLATE2, holders.PARSER, holders.REQUEST, holders.TEXT_LINES}
         ),
         choices=(PHARAOH,),
         request=Role.COLUMN,

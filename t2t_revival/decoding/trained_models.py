@@ -50,10 +50,7 @@ class TrainedModel(NamedTuple):
 
 
 def open_models(
-    folders: Sequence[Path],
-    flag: str,
-    checkpoint: str | None = None,
-    on_damaged: OnDamaged | None = None,
+    folders: Sequence[Path], flag: str, checkpoint: str | None = None, on_damaged: OnDamaged | None = None
 ) -> list[TrainedModel]:
     """Selects the checkpoints of models that are decoded together.
 

@@ -308,10 +308,7 @@ class Translator(LineTranslator):
         return ids[: ids.index(EOS) + 1] if EOS in ids else until_eos(ids)
 
     def score(
-        self,
-        pairs: Iterable[tuple[str, str]],
-        on_truncation: OnTruncation | None = None,
-        first_line: int = 1,
+        self, pairs: Iterable[tuple[str, str]], on_truncation: OnTruncation | None = None, first_line: int = 1
     ) -> list[Score]:
         """Returns the model's log-probabilities of given outputs; see `iterate_scores`."""
         return [*self.iterate_scores(pairs, on_truncation or warn_of_truncation, first_line=first_line)]

@@ -27,7 +27,7 @@ from t2t_revival.errors import T2TError
 from t2t_revival.evaluation.decoded import main_metric, tokenizer_setting
 from t2t_revival.metrics.metric import LOSS, main_score, metric_of
 from t2t_revival.model_folder import ModelFolder
-from t2t_revival.utils.files import atomic_write, file_lines, writing
+from t2t_revival.utils.files import file_lines, write_whole, writing
 from t2t_revival.utils.made_of import fingerprint
 
 if TYPE_CHECKING:
@@ -130,8 +130,7 @@ class Evaluations:
             file = self._outputs_path(added)
             with writing(file):
                 file.parent.mkdir(exist_ok=True)
-                with atomic_write(file) as content:
-                    content.write(to_bytes(outputs))
+                write_whole(file, to_bytes(outputs))
         for row in [row for row in self._rows if row.checkpoint == added.checkpoint]:
             if row.weights != weights:
                 self._outputs_path(row).unlink(missing_ok=True)

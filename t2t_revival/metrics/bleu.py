@@ -18,7 +18,6 @@ would be one word, and BLEU 0 wherever a single character is wrong. The code of 
 
 from __future__ import annotations
 
-import functools
 import math
 import re
 import unicodedata
@@ -229,7 +228,7 @@ def _t2t_tokens(line: str) -> str:
     return line
 
 
-@functools.cache
+@cache
 def _t2t_separators() -> tuple[tuple[re.Pattern[str], str], ...]:
     """Patterns and replacements of `_t2t_tokens`, in order."""
     of_kind: dict[str, list[str]] = {"P": [], "S": []}

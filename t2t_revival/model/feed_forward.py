@@ -46,9 +46,8 @@ class FeedForward(ConfiguredLayer):
 
     def call(self, x: Any, training: bool = False) -> Any:
         """[..., hidden] -> [..., hidden]."""
-        rows = (
-            x if len(x.shape) == 2 else ops.reshape(x, (-1, self.config.hidden_size))
-        )  # [positions, hidden]
+        # [positions, hidden]
+        rows = x if len(x.shape) == 2 else ops.reshape(x, (-1, self.config.hidden_size))
         # `ops.add` and not `+`: it lets TensorFlow fuse product and bias, and sum the gradient faster.
         inner = self.activation(ops.add(matmul(rows, self.kernel_1), self.bias_1))  # [positions, filter]
         inner = self.dropout(inner, training=training)

@@ -13,12 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import keras
 from keras import ops
 
-from t2t_revival.model.attention import (
-    MASKED,
-    MultiHeadAttention,
-    padding_bias,
-    scaled_dot_product_attention,
-)
+from t2t_revival.model.attention import MASKED, MultiHeadAttention, padding_bias, scaled_dot_product_attention
 from t2t_revival.model.embedding import SoftmaxKernel
 
 if TYPE_CHECKING:

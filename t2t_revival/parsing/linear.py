@@ -94,7 +94,6 @@ class _Builder:
         self._repaired = False
 
     def add(self, token: str) -> None:
-        """Adds a token."""
         bracket, label = token[:1], token[1:]
         if token == WORD:
             self._add_word()

@@ -13,7 +13,7 @@ from t2t_revival.addons.attention.attention import ENCODER, Attention, Attention
 from t2t_revival.addons.attention.page import page
 from t2t_revival.addons.attention.picture import draw
 from t2t_revival.reproduction.runs import Runs
-from t2t_revival.utils.files import atomic_write
+from t2t_revival.utils.files import atomic_write, write_whole
 
 LAYER, OF_LAYERS = 5, 6
 LAWS = (
@@ -85,6 +85,5 @@ def _write(runs: Runs, name: str, attention: Attention, shown: AttentionWeights)
     picture, html = runs.folder / f"{name}.png", runs.folder / f"{name}.html"
     with atomic_write(picture) as file:
         draw(dataclasses.replace(attention, kinds=(shown,)), file)
-    with atomic_write(html) as file:
-        file.write(page(attention, f"{name} of the paper, {runs.scale.name} scale").encode())
+    write_whole(html, page(attention, f"{name} of the paper, {runs.scale.name} scale").encode())
     return [picture, html]

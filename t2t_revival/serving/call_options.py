@@ -41,18 +41,16 @@ TAG = tf.TensorSpec(None, tf.string, name="tag")  # another option, of models wi
 
 def checks_of(options: dict[str, tf.Tensor], batch: tf.Tensor) -> list[Any]:
     """Returns assertions that fail as INVALID_ARGUMENT if an option has a wrong shape or value."""
-    checks = []
-    for name, value in options.items():
-        checks.append(check_shape(name, value, batch))
+    checks = [check_shape(name, value, batch) for name, value in options.items()]
     for name, (minimum, maximum) in LIMITS.items():
         if name in options:
-            checks.append(_between(name, options[name], minimum, maximum, f"{minimum} and {maximum}"))
+            checks.append(between(name, options[name], minimum, maximum, f"{minimum} and {maximum}"))
     if (k := options.get("sampling_keep_top_k")) is not None:
         message = f"sampling_keep_top_k must be {ALL} or at least 1:"
         checks.append(tf.Assert(tf.reduce_all((k == ALL) | (k >= 1)), [message, k]))
     if "beam_size" in options:
-        return [*checks, _between("n", options["n"], 1, options["beam_size"], "1 and beam_size")]
-    return [*checks, _between("n", options["n"], 1, MAX_SAMPLES, f"1 and {MAX_SAMPLES}")]
+        return [*checks, between("n", options["n"], 1, options["beam_size"], "1 and beam_size")]
+    return [*checks, between("n", options["n"], 1, MAX_SAMPLES, f"1 and {MAX_SAMPLES}")]
 
 
 def search_settings_of(options: dict[str, tf.Tensor], exported: DecodeHParams) -> SearchSettings:
@@ -80,7 +78,8 @@ def check_shape(name: str, value: tf.Tensor, batch: tf.Tensor) -> Any:
     return tf.Assert(fits, [message, tf.shape(value)])
 
 
-def _between(name: str, value: tf.Tensor, minimum: Any, maximum: Any, bounds: str) -> Any:
+def between(name: str, value: tf.Tensor, minimum: Any, maximum: Any, bounds: str) -> Any:
+    """Returns an assertion that all values of an option are in bounds, which are in words too."""
     fits = tf.reduce_all((value >= minimum) & (value <= maximum))
     return tf.Assert(fits, [f"{name} must be between {bounds}:", value])
 

@@ -15,11 +15,7 @@ from urllib3.util import Retry
 from t2t_revival.decoding.outputs import MISSING, Candidate
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.proxies import proxy_of
-from t2t_revival.serving.signatures import (
-    DTYPES,
-    NO_OUTPUT,
-    Inputs,
-)
+from t2t_revival.serving.signatures import DTYPES, NO_OUTPUT, Inputs
 
 if TYPE_CHECKING:
     from tensorflow.core.protobuf.meta_graph_pb2 import SignatureDef
@@ -149,18 +145,26 @@ class GrpcModel(_Servable):
         """Calls a signature; see `Model.predict`."""
         import grpc
         import tensorflow as tf
-        from tensorflow_serving.apis.predict_pb2 import PredictRequest
 
-        request = PredictRequest()
-        request.model_spec.name = self._name
-        request.model_spec.signature_name = signature
-        for name, values in inputs.items():
-            request.inputs[name].CopyFrom(tf.make_tensor_proto(values, DTYPES[name]))
+        request = predict_request(self._name, signature, inputs)
         try:
             response = self._stub.Predict(request, timeout=self._timeout)
         except grpc.RpcError as error:
             self._fail(error.code().name, error.details() or "")
         return {name: tf.make_ndarray(proto).tolist() for name, proto in response.outputs.items()}
+
+
+def predict_request(name: str, signature: str, inputs: Inputs) -> Any:
+    """Returns a request of TensorFlow Serving for a signature of the model of that name."""
+    import tensorflow as tf
+    from tensorflow_serving.apis.predict_pb2 import PredictRequest
+
+    request = PredictRequest()
+    request.model_spec.name = name
+    request.model_spec.signature_name = signature
+    for key, values in inputs.items():
+        request.inputs[key].CopyFrom(tf.make_tensor_proto(values, DTYPES[key]))
+    return request
 
 
 class RestModel(_Servable):

@@ -14,12 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
-from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
+from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog, PredictLog
 
 from t2t_revival.decoding.addons import addon
 from t2t_revival.decoding.lines.preprocessor import known_tags
 from t2t_revival.decoding.options import DecodeHParams
 from t2t_revival.errors import CommandLine, T2TError
+from t2t_revival.serving.client import predict_request
 from t2t_revival.serving.export_origin import save_origin
 from t2t_revival.serving.module import ServingModule
 from t2t_revival.serving.signatures import (
@@ -31,7 +32,7 @@ from t2t_revival.serving.signatures import (
     WITH_TABLES,
     option_inputs,
 )
-from t2t_revival.utils.files import atomic_write, exclusive_lock
+from t2t_revival.utils.files import exclusive_lock, write_whole
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.addons import Shortlist
@@ -131,9 +132,8 @@ def export_saved_model(what: Export) -> tuple[Path, str]:
 
 def serving_steps(saved_model: Path, name: str, trees: bool, t2t_usr_dir: str | None) -> str:
     """Returns the commands that serve an export of a problem, and ask it; outputs may be `trees`."""
-    own = (
-        {"problem": name, "t2t_usr_dir": t2t_usr_dir} if trees else {}
-    )  # which makes trees of what comes back
+    # The problem makes trees of what comes back.
+    own = {"problem": name, "t2t_usr_dir": t2t_usr_dir} if trees else {}
     return SERVING_STEPS.format(
         query=CommandLine("t2t-query-server", **own, saved_model=saved_model),
         server=CommandLine("t2t-server", **own, saved_model=saved_model),
@@ -213,8 +213,7 @@ def _write_configuration(export_dir: Path, name: str) -> None:
         ("compose.yaml", COMPOSE.format(name=name, tensorflow=tf.__version__)),
     ):
         if not (export_dir / file_name).exists():
-            with atomic_write(export_dir / file_name) as file:
-                file.write(text.encode())
+            write_whole(export_dir / file_name, text.encode())
 
 
 def _write_warmup(folder: Path, name: str, translator: Translator, signatures: Iterable[str]) -> None:
@@ -243,14 +242,5 @@ def _write_warmup(folder: Path, name: str, translator: Translator, signatures: I
                         inputs["prefixes"] = [""] * lines
                     elif known_tags(translator.vocabularies, translator.problem):
                         inputs["tag"] = [translator.options.tag] * lines
-                records.write(_prediction_log(name, signature, inputs))
-
-
-def _prediction_log(name: str, signature: str, inputs: dict[str, list[Any]]) -> bytes:
-    request = predict_pb2.PredictRequest()
-    request.model_spec.name = name
-    request.model_spec.signature_name = signature
-    for key, values in inputs.items():
-        request.inputs[key].CopyFrom(tf.make_tensor_proto(values))
-    log = prediction_log_pb2.PredictionLog(predict_log=prediction_log_pb2.PredictLog(request=request))
-    return log.SerializeToString()
+                log = PredictLog(request=predict_request(name, signature, inputs))
+                records.write(PredictionLog(predict_log=log).SerializeToString())

@@ -52,11 +52,7 @@ if TYPE_CHECKING:
     from t2t_revival.decoding.translator import Translator
 
 # Keras dtype policy of the model for each scheme.
-PRECISIONS = {
-    "none": "float32",
-    "bfloat16": "bfloat16",
-    "int8_weights": MIXED_BFLOAT16,
-}
+PRECISIONS = {"none": "float32", "bfloat16": "bfloat16", "int8_weights": MIXED_BFLOAT16}
 
 Outputs = dict[str, tf.Tensor]
 Columns = dict[str, tf.Tensor]  # options of a call, each [batch, 1] or a scalar

@@ -9,6 +9,7 @@ import tensorflow as tf
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
 from t2t_revival.decoding.details import EOS_NAME
 from t2t_revival.decoding.options import MAX_ALTERNATIVES
+from t2t_revival.serving.call_options import between
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary import TextEncoder, Vocabularies
@@ -49,13 +50,8 @@ def score_outputs(
         the weights by which a token is aligned, and "alignment_rule", float32 [batch, 2], the share of links,
         and 1 where the source's end stands for no link.
     """
-    checks = [
-        tf.Assert(
-            tf.reduce_all((alternatives >= 0) & (alternatives <= MAX_ALTERNATIVES)),
-            [f"alternatives must be between 0 and {MAX_ALTERNATIVES}:", alternatives],
-        )
-    ]
-    with tf.control_dependencies(checks):
+    most = MAX_ALTERNATIVES
+    with tf.control_dependencies([between("alternatives", alternatives, 0, most, f"0 and {most}")]):
         count = tf.reduce_max(tf.reshape(alternatives, [-1]))
     log_probs, others, other_log_probs, attention = graph.annotate(sources, targets, count, heads)
     is_token = targets != PAD

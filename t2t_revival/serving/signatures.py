@@ -21,13 +21,8 @@ INPUTS = {  # settings that are inputs of signatures, by name
 }
 TYPES = {field.name: BY_TYPE[str(field.type)] for field in dataclasses.fields(DecodeHParams)}
 DTYPES = {
-    "inputs": "string",
-    "targets": "string",
-    "alternatives": "int32",
-    "n": "int32",
-    "tables": "string",
-    "prefixes": "string",
-    "tag": "string",
+    **dict.fromkeys(("inputs", "targets", "tables", "prefixes", "tag"), "string"),
+    **dict.fromkeys(("alternatives", "n"), "int32"),
     **{name: TYPES[name] for name in INPUTS},
 }
 

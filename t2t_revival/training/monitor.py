@@ -69,11 +69,8 @@ class Curves:
         labels: fingerprints for the rows of each curve, by column; empty ones are not written.
     """
 
-    def __init__(
-        self, output_dir: Path, start_step: int, labels: Mapping[str, Mapping[str, str]] | None = None
-    ) -> None:
-        self._output_dir = output_dir
-        self._labels = labels or {}
+    def __init__(self, output_dir: Path, start_step: int, labels: Mapping[str, Mapping[str, str]]) -> None:
+        self._output_dir, self._labels = output_dir, labels
         self._events: dict[str, ScoreEvents] = {}
         for curve in EVENT_FOLDERS:
             drop_after(csv_path(output_dir, curve), start_step)

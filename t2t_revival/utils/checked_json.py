@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from t2t_revival.errors import T2TError
-from t2t_revival.utils.files import atomic_write
+from t2t_revival.utils.files import write_whole
 from t2t_revival.utils.made_of import fingerprint
 
 CHECKSUM = "checksum"
@@ -23,8 +23,7 @@ def save(path: Path, content: Mapping[str, Any], indent: int = 2) -> None:
         OSError: the file cannot be written.
     """
     checked = {**content, CHECKSUM: _checksum(content)}
-    with atomic_write(path) as file:
-        file.write((json.dumps(checked, indent=indent) + "\n").encode())
+    write_whole(path, (json.dumps(checked, indent=indent) + "\n").encode())
 
 
 def load(path: Path, hint: str) -> dict[str, Any]:

@@ -121,6 +121,12 @@ def atomic_write(path: Path) -> Iterator[BinaryIO]:
         raise
 
 
+def write_whole(path: Path, content: bytes | bytearray) -> None:
+    """Writes a file as `atomic_write` does."""
+    with atomic_write(path) as file:
+        file.write(content)
+
+
 def _open_alone(temporary: Path) -> BinaryIO:
     """Opens an empty file; waits while another process writes it, and opens a new one after it is renamed."""
     while True:
@@ -176,7 +182,6 @@ def is_special(path: Path) -> bool:
 
 
 def check_no_folder(path: Path) -> None:
-    """Checks that an output is no folder."""
     if path.is_dir():
         raise T2TError(f"cannot write {path}: not a file")
 
@@ -332,8 +337,10 @@ def check_file_name(path: Path) -> None:
         raise T2TError(f"{path}: a copy cannot have the name {path.name!r}: rename the file")
 
 
-def file_lines(path: Path) -> list[str]:
+def file_lines(path: Path, name: str = "") -> list[str]:
     """Reads the lines of a text file, which may be packed by gzip; see `text_lines`.
+
+    Errors begin with the name; without one, with the path.
 
     Raises:
         T2TError: it cannot be read, or unpacked, or is not UTF-8.
@@ -341,8 +348,8 @@ def file_lines(path: Path) -> list[str]:
     try:
         content = path.read_bytes()
     except OSError as error:
-        raise T2TError(f"{path}: {error.strerror or error}") from error
-    return text_lines(content, str(path))
+        raise T2TError(f"{name or path}: {error.strerror or error}") from error
+    return text_lines(content, name or str(path))
 
 
 @contextmanager

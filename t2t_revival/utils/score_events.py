@@ -26,7 +26,6 @@ class ScoreEvents:
         self._write(now / 1e9, file_version=VERSION)
 
     def close(self) -> None:
-        """Closes the file."""
         self._records.close()
 
     def add(self, step: int, wall_time: float, scores: Mapping[str, float]) -> None:

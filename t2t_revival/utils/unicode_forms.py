@@ -44,7 +44,6 @@ def mixed_note(lines: Mapping[str, int]) -> str:
 
 
 def not_in(form: str, lines: Iterable[str]) -> list[str]:
-    """Returns the lines that are not in a form."""
     return [line for line in lines if form_of(line) not in ("", form)]
 
 

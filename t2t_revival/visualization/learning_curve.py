@@ -95,12 +95,9 @@ def _draw_segments(
         style = {"linestyle": "-", "alpha": 1.0} if comparable else {"linestyle": "--", "alpha": 0.5}
         difference = "other settings" if metric_of(score).outputs else "other data"
         name = label if comparable else f"{label}, {difference}"
+        tokens = [row["target_tokens"] / 1e6 for row in segment.rows]
+        values = [row[score] for row in segment.rows]
         (lines[name],) = axes.plot(
-            *_points(segment.rows, score), marker=marker, markersize=3, color=colour, label=name, **style
+            tokens, values, marker=marker, markersize=3, color=colour, label=name, **style
         )
     return list(lines.values())
-
-
-def _points(rows: list[dict[str, float]], name: str) -> tuple[list[float], list[float]]:
-    measured = [row for row in rows if name in row]
-    return [row["target_tokens"] / 1e6 for row in measured], [row[name] for row in measured]

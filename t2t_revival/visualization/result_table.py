@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from t2t_revival.curve_files import CsvTable
-from t2t_revival.utils.files import atomic_write
+from t2t_revival.utils.files import write_whole
 from t2t_revival.visualization import png_figure
 
 Cell = str | int | float | None
@@ -53,8 +53,7 @@ class ResultTable:
         """Writes NAME.md and NAME.csv, each atomically, and returns their paths."""
         folder.mkdir(parents=True, exist_ok=True)
         text, data = folder / f"{self.name}.md", folder / f"{self.name}.csv"
-        with atomic_write(text) as file:
-            file.write(self.markdown().encode())
+        write_whole(text, self.markdown().encode())
         columns = list(self.columns)
         CsvTable(data).write([dict(zip(columns, row, strict=True)) for row in self.rows], columns)
         return [text, data]

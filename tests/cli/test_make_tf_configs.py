@@ -23,19 +23,14 @@ def test_a_line_for_each_machine(capsys):
     assert "next: t2t-trainer --strategy=multi_worker" in captured.err
 
 
-@pytest.mark.parametrize(
-    ("masters", "ps", "workers", "remark"),
-    [
-        (
-            "10.0.0.1:5555",
-            "10.0.0.2:5555,10.0.0.3:5555",
-            ["10.0.0.2:5555", "10.0.0.3:5555"],
-            "add 10.0.0.1:5555",
-        ),
-        ("", "[::1]:1,[::1]:2", ["[::1]:1", "[::1]:2"], "synchronously on the machines in --ps"),
-        ("one:1,two:1", "three:1", ["one:1", "two:1"], "asynchronously"),
-    ],
-)
+PARAMETER_SERVERS = [
+    ("10.0.0.1:5555", "10.0.0.2:5555,10.0.0.3:5555", ["10.0.0.2:5555", "10.0.0.3:5555"], "add 10.0.0.1:5555"),
+    ("", "[::1]:1,[::1]:2", ["[::1]:1", "[::1]:2"], "synchronously on the machines in --ps"),
+    ("one:1,two:1", "three:1", ["one:1", "two:1"], "asynchronously"),
+]
+
+
+@pytest.mark.parametrize(("masters", "ps", "workers", "remark"), PARAMETER_SERVERS)
 def test_parameter_servers_are_answered_with_the_command_for_the_same_machines(
     masters, ps, workers, remark, capsys
 ):

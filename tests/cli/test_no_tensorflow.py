@@ -22,27 +22,23 @@ TENSORFLOW = "tensorflow,keras,jax"
 RUN = "--problem=translate_ende --hparams_set=tiny"
 
 
+COMMANDS = [
+    ("t2t-bleu --translation=in --reference=in", 0, TENSORFLOW),
+    ("t2t-bleu --translations_dir=all --reference=in --event_dir=events", 0, TENSORFLOW),
+    ("t2t-parseval --gold=trees --predicted=trees", 0, TENSORFLOW),
+    (
+        "t2t-datagen --problem=translate_ende --data_dir=data --data_source=corpus",
+        0,
+        f"{TENSORFLOW},datasets",
+    ),
+    ("t2t-trainer --model=x --problem=image_mnist", 2, f"{TENSORFLOW},numpy"),
+    (f"t2t-trainer {RUN} --data_dir=data --output_dir=out --train_steps=3", 1, TENSORFLOW),
+    ("t2t-query-server --server={} --servable_name=echo --inputs_once=a", 0, "tensorflow,keras,numpy,grpc"),
+]
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("words", "status", "forbidden"),
-    [
-        ("t2t-bleu --translation=in --reference=in", 0, TENSORFLOW),
-        ("t2t-bleu --translations_dir=all --reference=in --event_dir=events", 0, TENSORFLOW),
-        ("t2t-parseval --gold=trees --predicted=trees", 0, TENSORFLOW),
-        (
-            "t2t-datagen --problem=translate_ende --data_dir=data --data_source=corpus",
-            0,
-            f"{TENSORFLOW},datasets",
-        ),
-        ("t2t-trainer --model=x --problem=image_mnist", 2, f"{TENSORFLOW},numpy"),
-        (f"t2t-trainer {RUN} --data_dir=data --output_dir=out --train_steps=3", 1, TENSORFLOW),
-        (
-            "t2t-query-server --server={} --servable_name=echo --inputs_once=a",
-            0,
-            "tensorflow,keras,numpy,grpc",
-        ),
-    ],
-)
+@pytest.mark.parametrize(("words", "status", "forbidden"), COMMANDS)
 def test_it_is_not_imported(words, status, forbidden, trained, tmp_path):
     (tmp_path / "all").mkdir()
     for name in ("in", "all/ende-7"):

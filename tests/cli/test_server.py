@@ -251,8 +251,4 @@ def test_a_port_that_is_taken(tmp_path, capsys):
 
 def test_a_package_that_is_missing(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "uvicorn", None)
-    refused(
-        capsys,
-        server.main(["t2t-server", "--saved_model=x"]),
-        "t2t-server needs uvicorn",
-    )
+    refused(capsys, server.main(["t2t-server", "--saved_model=x"]), "t2t-server needs uvicorn")

@@ -13,7 +13,7 @@ from t2t_revival.decoding.files.part_file import OutputStream
 from t2t_revival.decoding.files.resumable import Report, translate_lines
 from t2t_revival.decoding.lines.batching import BatchPlan
 from t2t_revival.decoding.lines.line_decoder import as_candidates
-from t2t_revival.decoding.lines.notes import note_cut
+from t2t_revival.decoding.lines.notes import note_faulty
 from t2t_revival.decoding.lines.paragraphs import Paragraph, Segment, join_outputs
 from t2t_revival.decoding.lines.pipeline import Lines, LineTranslator
 from t2t_revival.decoding.outputs import MISSING, Candidate
@@ -152,5 +152,5 @@ def test_lines_and_json_lines_tell_of_outputs_that_are_cut():
         "warning: 2 of 3 outputs were cut at their greatest length: give a larger extra_length, "
         "max_length_ratio or max_length_factor in --decode_hparams"
     ]
-    note_cut(0, 3, notes.append)
+    note_faulty(0, 0, 3, notes.append)
     assert len(notes) == 1

@@ -50,26 +50,14 @@ def test_nothing_is_lost_and_all_fit(line, longest, language):
 def test_long_sentences_are_cut_at_clauses_then_words_then_anywhere():
     line = "He came, he saw and looked; then he went. Donaudampfschifffahrt"
     found = split(line, "en", fits=lambda text: len(text) <= 16)
-    assert [segment.text for segment in found.segments] == [
-        "He came,",
-        "he saw and",
-        "looked;",
-        "then he went.",
-        "Donaudampf",
-        "schifffahrt",
-    ]
+    assert "|".join(found.texts) == "He came,|he saw and|looked;|then he went.|Donaudampf|schifffahrt"
     assert found.join([segment.text.upper() for segment in found.segments]) == line.upper()
 
 
 def test_numbers_and_addresses_stay_whole():
     line = "It cost 1,234,567 dollars at 10:30, as https://example.com/a:b says"
     found = split(line, "en", fits=lambda text: len(text) <= 26)
-    assert [segment.text for segment in found.segments] == [
-        "It cost 1,234,567 dollars",
-        "at 10:30,",
-        "as https://example.com/a:b",
-        "says",
-    ]
+    assert "|".join(found.texts) == "It cost 1,234,567 dollars|at 10:30,|as https://example.com/a:b|says"
 
 
 def test_long_texts_are_cut_where_their_sentences_end():

@@ -7,10 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from t2t_revival import T2TError
-from t2t_revival.evaluation.checkpoint_evaluation import (
-    Evaluations,
-    drawn_score,
-)
+from t2t_revival.evaluation.checkpoint_evaluation import Evaluations, drawn_score
 from t2t_revival.visualization.learning_curve import draw_evaluations
 
 

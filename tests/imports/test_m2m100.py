@@ -124,24 +124,21 @@ def test_a_trimmed_model_has_the_logits_of_the_whole_one(folders, models, tmp_pa
     assert few_in.unknown not in few_in.encode("wir")
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        (
-            {"architectures": ["M2M100Model"]},
-            r"\['M2M100Model'\], not M2M100ForConditionalGeneration: not supported",
-        ),
-        ({"activation_function": "gelu"}, "activation_function='gelu' is not supported, but 'relu'"),
-        ({"decoder_start_token_id": 0}, "decoder_start_token_id=0 is not supported, but 2"),
-        (
-            {"vocab_size": 170},
-            "the tokenizer has .* vocab_size=170: they are of two models; get the model again",
-        ),
-        ({"pad_token_id": 0}, "pad_token_id=0 is not <pad>, which is 1: the tokenizer is of another model"),
-        ({"d_model": 32}, r"shared.weight has the shape \(\d+, 16\); vocabulary and settings require"),
-        ({"encoder_layers": 3}, "the weights lack encoder.layers.2.self_attn"),
-    ],
-)
+OTHER_MODELS = [
+    (
+        {"architectures": ["M2M100Model"]},
+        r"\['M2M100Model'\], not M2M100ForConditionalGeneration: not supported",
+    ),
+    ({"activation_function": "gelu"}, "activation_function='gelu' is not supported, but 'relu'"),
+    ({"decoder_start_token_id": 0}, "decoder_start_token_id=0 is not supported, but 2"),
+    ({"vocab_size": 170}, "the tokenizer has .* vocab_size=170: they are of two models; get the model again"),
+    ({"pad_token_id": 0}, "pad_token_id=0 is not <pad>, which is 1: the tokenizer is of another model"),
+    ({"d_model": 32}, r"shared.weight has the shape \(\d+, 16\); vocabulary and settings require"),
+    ({"encoder_layers": 3}, "the weights lack encoder.layers.2.self_attn"),
+]
+
+
+@pytest.mark.parametrize(("changes", "message"), OTHER_MODELS)
 def test_other_models_are_refused(tmp_path, changes, message):
     folder = write_multilingual(tmp_path / "theirs", M2M100, changes)
     with pytest.raises(T2TError, match=message):

@@ -8,13 +8,7 @@ from typing import Any
 import pytest
 
 from t2t_revival import T2TError
-from t2t_revival.metrics.bleu import (
-    MOSES_LANGUAGES,
-    chrf_score,
-    paper_style_bleu,
-    sacrebleu_score,
-    t2t_bleu,
-)
+from t2t_revival.metrics.bleu import MOSES_LANGUAGES, chrf_score, paper_style_bleu, sacrebleu_score, t2t_bleu
 
 HYPOTHESES = [
     "Das Rich-Text-Format ist sehr alt.",
@@ -104,28 +98,19 @@ def test_chrf_is_f2_of_character_ngrams() -> None:
 SYMBOLS = ["a\\b²c x½,y 5€+3$=8 {[~^`|]} ٣،٤ “so”…", "C:\\dir\\file costs $5.50, or 10%!"]
 
 
-@pytest.mark.parametrize(
-    ("hypotheses", "references", "uncased", "cased"),
-    [
-        (HYPOTHESES, REFERENCES, 72.13342, 72.13342),
-        ([line.upper() for line in HYPOTHESES], REFERENCES, 72.13342, 3.684647),
-        (["ein alter Hund läuft im Park"], ["ein alter Mann schläft im Park dort"], 19.433095, 19.433095),
-        (["eins zwei drei vier fünf"], ["sechs sieben acht neun zehn elf"], 4.372913, 4.372913),
-        (
-            SYMBOLS,
-            [SYMBOLS[0].replace("½,y", "½,z"), "C:\\dir\\file cost $5.50 or 10%?"],
-            72.554672,
-            72.554672,
-        ),
-        (
-            ["", "ein Hund läuft durch den Park"],
-            ["nichts", "ein Hund läuft durch den Park"],
-            *[84.648174] * 2,
-        ),
-        (["Ein Hund"], ["Ein Hund"], 100.0, 100.0),
-        ([""], ["ein Hund"], 0.0, 0.0),
-    ],
-)
+OF_TENSOR2TENSOR = [
+    (HYPOTHESES, REFERENCES, 72.13342, 72.13342),
+    ([line.upper() for line in HYPOTHESES], REFERENCES, 72.13342, 3.684647),
+    (["ein alter Hund läuft im Park"], ["ein alter Mann schläft im Park dort"], 19.433095, 19.433095),
+    (["eins zwei drei vier fünf"], ["sechs sieben acht neun zehn elf"], 4.372913, 4.372913),
+    (SYMBOLS, [SYMBOLS[0].replace("½,y", "½,z"), "C:\\dir\\file cost $5.50 or 10%?"], 72.554672, 72.554672),
+    (["", "ein Hund läuft durch den Park"], ["nichts", "ein Hund läuft durch den Park"], *[84.648174] * 2),
+    (["Ein Hund"], ["Ein Hund"], 100.0, 100.0),
+    ([""], ["ein Hund"], 0.0, 0.0),
+]
+
+
+@pytest.mark.parametrize(("hypotheses", "references", "uncased", "cased"), OF_TENSOR2TENSOR)
 def test_t2t_bleu_is_what_tensor2tensor_gave(
     hypotheses: list[str], references: list[str], uncased: float, cased: float
 ) -> None:

@@ -38,57 +38,52 @@ def test_a_sentence_by_hand() -> None:
     assert (counts.exact_match, counts.average_crossing, counts.no_crossing) == (0, 0, 100)
 
 
-@pytest.mark.parametrize(
-    ("rule", "gold", "predicted", "expected"),
-    [
-        ("the label counts", "(S (NP (N a)) (V b))", "(S (VP (X a)) (X b))", (2, 2, 1, 0)),
-        ("so does the span", "(S (NP (N a)) (V b))", "(S (NP (X a) (X b)))", (2, 2, 1, 0)),
-        (
-            "punctuation goes",
-            "(S (NP (N a) (, ,)) (V b) (. .))",
-            "(S (NP (X a)) (X ,) (X b) (X .))",
-            (2, 2, 2, 0),
-        ),
-        (
-            "all kinds of it",
-            "(S (`` x) (N a) (: x) (V b) ('' x))",
-            "(S (X x) (X a) (X x) (S (X b) (X x)))",
-            (1, 2, 1, 0),
-        ),
-        ("gold's tags decide", "(S (N ,) (V b))", "(S (NP (, ,)) (, b))", (1, 2, 1, 0)),
-        ("other brackets stay", "(S (-LRB- x) (V b))", "(S (NP (X x)) (X b))", (1, 2, 1, 0)),
-        (
-            "empty ones go",
-            "(S (NP (N a)) (V b) (. .))",
-            "(S (NP (X a)) (X b) (PRN (NP (X .))))",
-            (2, 2, 2, 0),
-        ),
-        ("PRT is ADVP", "(S (PRT (R a)) (V b))", "(S (ADVP (X a)) (X b))", (2, 2, 2, 0)),
-        ("ADVP is PRT", "(S (ADVP (R a)) (V b))", "(S (PRT (X a)) (X b))", (2, 2, 2, 0)),
-        ("PRT over ADVP", "(S (PRT (ADVP (R a))) (V b))", "(S (PRT (X a)) (X b))", (3, 2, 2, 0)),
-        ("TOP does not count", "(TOP (S (N a) (V b)))", "(S (TOP (X a) (X b)))", (1, 1, 1, 0)),
-        ("nor words tagged so", "(S (TOP x) (V b))", "(S (NP (X x)) (X b))", (1, 1, 1, 0)),
-        ("nor do other roots", "( (S (N a) (V b)))", "(ROOT (S1 (X a) (X b)))", (1, 0, 0, 0)),
-        ("function tags", "(S (NP-SBJ-1 (N a)) (VP=2 (V b)))", "(S (NP (X a)) (VP-TMP (X b)))", (3, 3, 3, 0)),
-        ("traces", "(S (NP (-NONE- *)) (N a) (VP (V b) (-NONE- 0)))", "(S (X a) (VP (X b)))", (2, 2, 2, 0)),
-        ("traces in both", "(S (N a) (-NONE- 0))", "(S (NP (-NONE- *)) (X a))", (1, 1, 1, 0)),
-        ("unary: twice in gold", "(S (NP (NP (N a))) (V b))", "(S (NP (X a)) (X b))", (3, 2, 2, 0)),
-        ("unary: twice predicted", "(S (NP (N a)) (V b))", "(S (NP (NP (X a))) (X b))", (2, 3, 2, 0)),
-        ("unary: twice in both", "(S (NP (NP (N a))) (V b))", "(S (NP (NP (X a))) (X b))", (3, 3, 3, 0)),
-        ("unary: any order", "(S (NP (VP (N a))) (V b))", "(S (VP (NP (X a))) (X b))", (3, 3, 3, 0)),
-        ("equal by deletion", "(S (NP (NP (N a)) (. .)))", "(S (NP (X a)) (X .))", (3, 2, 2, 0)),
-        ("crossing", "(S (A (N a) (N b)) (N c))", "(S (X a) (B (X b) (X c)))", (2, 2, 1, 1)),
-        ("to the left", "(S (N a) (A (N b) (N c)))", "(S (B (X a) (X b)) (X c))", (2, 2, 1, 1)),
-        (
-            "predicted: each once",
-            "(S (A (B (N a) (N b)) (N c)) (N d))",
-            "(S (X a) (A (X b) (X c) (X d)))",
-            (3, 2, 1, 1),
-        ),
-        ("equal ones each", "(S (A (N a) (N b)) (N c))", "(S (X a) (A (A (X b) (X c))))", (2, 3, 1, 2)),
-        ("not on punctuation", "(S (A (N a) (, ,)) (N b))", "(S (X a) (B (X ,) (X b)))", (2, 2, 1, 0)),
-    ],
-)
+RULES = [
+    ("the label counts", "(S (NP (N a)) (V b))", "(S (VP (X a)) (X b))", (2, 2, 1, 0)),
+    ("so does the span", "(S (NP (N a)) (V b))", "(S (NP (X a) (X b)))", (2, 2, 1, 0)),
+    (
+        "punctuation goes",
+        "(S (NP (N a) (, ,)) (V b) (. .))",
+        "(S (NP (X a)) (X ,) (X b) (X .))",
+        (2, 2, 2, 0),
+    ),
+    (
+        "all kinds of it",
+        "(S (`` x) (N a) (: x) (V b) ('' x))",
+        "(S (X x) (X a) (X x) (S (X b) (X x)))",
+        (1, 2, 1, 0),
+    ),
+    ("gold's tags decide", "(S (N ,) (V b))", "(S (NP (, ,)) (, b))", (1, 2, 1, 0)),
+    ("other brackets stay", "(S (-LRB- x) (V b))", "(S (NP (X x)) (X b))", (1, 2, 1, 0)),
+    ("empty ones go", "(S (NP (N a)) (V b) (. .))", "(S (NP (X a)) (X b) (PRN (NP (X .))))", (2, 2, 2, 0)),
+    ("PRT is ADVP", "(S (PRT (R a)) (V b))", "(S (ADVP (X a)) (X b))", (2, 2, 2, 0)),
+    ("ADVP is PRT", "(S (ADVP (R a)) (V b))", "(S (PRT (X a)) (X b))", (2, 2, 2, 0)),
+    ("PRT over ADVP", "(S (PRT (ADVP (R a))) (V b))", "(S (PRT (X a)) (X b))", (3, 2, 2, 0)),
+    ("TOP does not count", "(TOP (S (N a) (V b)))", "(S (TOP (X a) (X b)))", (1, 1, 1, 0)),
+    ("nor words tagged so", "(S (TOP x) (V b))", "(S (NP (X x)) (X b))", (1, 1, 1, 0)),
+    ("nor do other roots", "( (S (N a) (V b)))", "(ROOT (S1 (X a) (X b)))", (1, 0, 0, 0)),
+    ("function tags", "(S (NP-SBJ-1 (N a)) (VP=2 (V b)))", "(S (NP (X a)) (VP-TMP (X b)))", (3, 3, 3, 0)),
+    ("traces", "(S (NP (-NONE- *)) (N a) (VP (V b) (-NONE- 0)))", "(S (X a) (VP (X b)))", (2, 2, 2, 0)),
+    ("traces in both", "(S (N a) (-NONE- 0))", "(S (NP (-NONE- *)) (X a))", (1, 1, 1, 0)),
+    ("unary: twice in gold", "(S (NP (NP (N a))) (V b))", "(S (NP (X a)) (X b))", (3, 2, 2, 0)),
+    ("unary: twice predicted", "(S (NP (N a)) (V b))", "(S (NP (NP (X a))) (X b))", (2, 3, 2, 0)),
+    ("unary: twice in both", "(S (NP (NP (N a))) (V b))", "(S (NP (NP (X a))) (X b))", (3, 3, 3, 0)),
+    ("unary: any order", "(S (NP (VP (N a))) (V b))", "(S (VP (NP (X a))) (X b))", (3, 3, 3, 0)),
+    ("equal by deletion", "(S (NP (NP (N a)) (. .)))", "(S (NP (X a)) (X .))", (3, 2, 2, 0)),
+    ("crossing", "(S (A (N a) (N b)) (N c))", "(S (X a) (B (X b) (X c)))", (2, 2, 1, 1)),
+    ("to the left", "(S (N a) (A (N b) (N c)))", "(S (B (X a) (X b)) (X c))", (2, 2, 1, 1)),
+    (
+        "predicted: each once",
+        "(S (A (B (N a) (N b)) (N c)) (N d))",
+        "(S (X a) (A (X b) (X c) (X d)))",
+        (3, 2, 1, 1),
+    ),
+    ("equal ones each", "(S (A (N a) (N b)) (N c))", "(S (X a) (A (A (X b) (X c))))", (2, 3, 1, 2)),
+    ("not on punctuation", "(S (A (N a) (, ,)) (N b))", "(S (X a) (B (X ,) (X b)))", (2, 2, 1, 0)),
+]
+
+
+@pytest.mark.parametrize(("rule", "gold", "predicted", "expected"), RULES)
 def test_rules(rule: str, gold: str, predicted: str, expected: tuple[int, ...]) -> None:
     assert brackets(gold, predicted) == expected, rule
 

@@ -165,25 +165,22 @@ def test_words(path: Path, raw: str, word: str) -> None:
     assert word.split() == [word]
 
 
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (f"{RAN}\n{RAN})\n{RAN}\n", ", line 2: unbalanced brackets: a ) without its ("),
-        (f"{RAN}\n{RAN[:-1]}\n{RAN}\n{RAN}\n", ", line 2: unbalanced brackets: this tree is not closed"),
-        (f"{PRETTY}{PRETTY[:-2]}{PRETTY}", ", line 18: unbalanced brackets: this tree is not closed"),
-        (f"{RAN}\nHe ran\n", ", line 2: 'He ran' is outside the brackets of a tree"),
-        (f"{RAN}\n{RAN} x\n", ", line 2: 'x' is outside the brackets of a tree"),
-        ("x" * 99, f", line 1: '{'x' * 40}' is outside the brackets of a tree"),
-        (f"{RAN}\n(S\n  (NP (DT the) dog))", ", line 2: a word without a tag in '(NP (DT the) dog)'"),
-        (f"{RAN}\n(S (NP) (VP (VB Go)))", ", line 2: a constituent without words: (NP)"),
-        (f"{RAN}\n(())", ", line 2: a constituent without words: ()"),
-        (
-            f"{RAN}\n\r\n".encode() + b"(NP (NN \xe4))",
-            ": line 3 is not UTF-8 text: convert the file to UTF-8",
-        ),
-        (RAN.encode("utf-16"), ": line 1 is not UTF-8 text: convert the file to UTF-8"),
-    ],
-)
+NO_BRACKETINGS = [
+    (f"{RAN}\n{RAN})\n{RAN}\n", ", line 2: unbalanced brackets: a ) without its ("),
+    (f"{RAN}\n{RAN[:-1]}\n{RAN}\n{RAN}\n", ", line 2: unbalanced brackets: this tree is not closed"),
+    (f"{PRETTY}{PRETTY[:-2]}{PRETTY}", ", line 18: unbalanced brackets: this tree is not closed"),
+    (f"{RAN}\nHe ran\n", ", line 2: 'He ran' is outside the brackets of a tree"),
+    (f"{RAN}\n{RAN} x\n", ", line 2: 'x' is outside the brackets of a tree"),
+    ("x" * 99, f", line 1: '{'x' * 40}' is outside the brackets of a tree"),
+    (f"{RAN}\n(S\n  (NP (DT the) dog))", ", line 2: a word without a tag in '(NP (DT the) dog)'"),
+    (f"{RAN}\n(S (NP) (VP (VB Go)))", ", line 2: a constituent without words: (NP)"),
+    (f"{RAN}\n(())", ", line 2: a constituent without words: ()"),
+    (f"{RAN}\n\r\n".encode() + b"(NP (NN \xe4))", ": line 3 is not UTF-8 text: convert the file to UTF-8"),
+    (RAN.encode("utf-16"), ": line 1 is not UTF-8 text: convert the file to UTF-8"),
+]
+
+
+@pytest.mark.parametrize(("content", "message"), NO_BRACKETINGS)
 def test_a_file_that_is_no_bracketing_is_named_with_the_line(
     path: Path, content: str | bytes, message: str
 ) -> None:

@@ -40,31 +40,19 @@ def test_predict_of_a_version(client, kind):
     assert response.json()["predictions"][0]["outputs"] == ["A"]
 
 
-@pytest.mark.parametrize(
-    ("path", "status", "message"),
-    [
-        ("/v1/models/other:predict", 404, "Servable not found for request: Latest(other)"),
-        (
-            "/v1/models/capitals/versions/1:predict",
-            404,
-            "Servable not found for request: Specific, 1(capitals)",
-        ),
-        (
-            "/v1/models/capitals/versions/3:predict",
-            404,
-            "Servable not found for request: Specific, 3(capitals)",
-        ),
-        ("/v1/models/capitals/labels/new:predict", 400, "Unrecognized servable version label: new"),
-        (
-            "/v1/models/capitals/labels/old:predict",
-            404,
-            "Servable not found for request: Specific, 1(capitals)",
-        ),
-        ("/v1/models/capitals/versions/x:predict", 400, "number: "),
-        ("/v1/models/capitals:classify", 405, "Malformed request: POST /v1/models/capitals:classify"),
-        ("/../../etc/passwd", 404, "Malformed request: POST"),
-    ],
-)
+NOT_SERVED = [
+    ("/v1/models/other:predict", 404, "Servable not found for request: Latest(other)"),
+    ("/v1/models/capitals/versions/1:predict", 404, "Servable not found for request: Specific, 1(capitals)"),
+    ("/v1/models/capitals/versions/3:predict", 404, "Servable not found for request: Specific, 3(capitals)"),
+    ("/v1/models/capitals/labels/new:predict", 400, "Unrecognized servable version label: new"),
+    ("/v1/models/capitals/labels/old:predict", 404, "Servable not found for request: Specific, 1(capitals)"),
+    ("/v1/models/capitals/versions/x:predict", 400, "number: "),
+    ("/v1/models/capitals:classify", 405, "Malformed request: POST /v1/models/capitals:classify"),
+    ("/../../etc/passwd", 404, "Malformed request: POST"),
+]
+
+
+@pytest.mark.parametrize(("path", "status", "message"), NOT_SERVED)
 def test_predict_of_what_is_not_served(client, path, status, message):
     assert message in error_of(client.post(path, json={"instances": ["a"]}), status)
 
@@ -165,61 +153,58 @@ def test_a_stream_ends_with_its_error(client):
     assert json.loads(found[0])["text"] == "A"
 
 
-@pytest.mark.parametrize(
-    ("request_", "message"),
-    [
-        ({}, "text: is missing"),
-        ({"text": 5}, "text: 5 is not a string or an array"),
-        ({"text": None}, "text: null is not a string or an array"),
-        ({"text": {"a": 1}}, 'text: {"a": 1} is not a string or an array'),
-        ({"text": ["a", None]}, "text[1]: null is not a string"),
-        ({"text": ["a", ["b"], 3]}, 'text[1]: ["b"] is not a string'),
-        ({"text": ["a"] * 2 + ["ü" * 99, 1.5]}, "text[3]: 1.5 is not a string"),
-        ({"text": "a", "stream": "x"}, 'stream: "x" is not true or false'),
-        ({"text": "a", "model": 3}, "model: 3 is not a string"),
-        ({"text": "a", "options": []}, "options: [] is not an object"),
-        ({"text": "a", "options": "n=2"}, 'options: "n=2" is not an object'),
-        ({"text": "a", "options": {"n": 8}}, "options: n=8 must be at most beam_size, which is 4"),
-        ({"text": "a", "options": {"n": "x"}}, 'options.n: "x" is not an integer'),
-        ({"text": "a", "options": {"n": 1.5}}, "options.n: 1.5 is not an integer"),
-        ({"text": "a", "options": {"n": None}}, "options.n: null is not an integer"),
-        ({"text": "a", "options": {"alpha": "x" * 99}}, f'options.alpha: "{"x" * 59}... is not a number'),
-        ({"text": "a", "options": {"tag": "a b"}}, 'options.tag: "a b" must have no spaces'),
-        ({"text": "a", "options": {"avoid": "x"}}, 'options.avoid: "x" is not an array'),
-        ({"text": "a", "options": {"avoid": ["x", 1]}}, "options.avoid[1]: 1 is not a string"),
-        ({"text": "a", "options": {"constraints": [" "]}}, 'options.constraints[0]: " " must not be empty'),
-        ({"text": "a", "options": {"terms": {"a": 1}}}, "options.terms.a: 1 is not a string"),
-        ({"text": "a", "options": {"candidates": "x"}}, 'options.candidates: "x" is not an integer'),
-        ({"text": "a", "options": {"mbr": "x"}}, "options.mbr: \"x\" must be '', 'chrf' or 'bleu'"),
-        (
-            {"text": "a", "options": {"unicode_form": "nfkc"}},
-            "options.unicode_form: \"nfkc\" must be '', 'nfc' or 'nfd'",
-        ),
-        ({"text": "a", "beam_size": 1}, "unknown key 'beam_size'; did you mean options.beam_size?"),
-        ({"text": "a", "beam": 1}, "unknown key 'beam'; did you mean options.beam_size or stream?"),
-        ({"text": "a", "texts": 1}, "unknown key 'texts'; did you mean text or"),
-        ({"text": "a", "options": {"beam": 1}}, "options: unknown key 'beam'; did you mean beam_size?"),
-        ({"text": "a", "options": {"x": 1}}, "options: unknown key 'x'; known: alpha, avoid, beam_size, "),
-        ({"text": "a", "options": {"{fault}": 1}}, "options: unknown key '{fault}'; known: "),
-        ({"text": "a", "options": {"beam_size": 0}}, "options.beam_size: 0 must be at least 1"),
-        ({"text": "a", "options": {"beam_size": 17}}, "beam_size must be at most 16 on this server"),
-        ({"text": "a", "options": {"extra_length": 201}}, "extra_length must be at most 200 on this server"),
-        ({"text": "a", "options": {"tag": "<2de>"}}, "this model has no tags: leave tag out"),
-        (
-            {"text": "a", "options": {"sampling_method": "x"}},
-            "options.sampling_method: \"x\" must be 'argmax'",
-        ),
-        ({"text": "a", "options": {"sampling_temp": 0}}, "options.sampling_temp: 0 must be at least 0.001"),
-        ({"text": "a", "options": {"random_seed": -1}}, "options.random_seed: -1 must be at least 0"),
-        ({"text": "a", "options": {"sampling_method": "random", "n": 17}}, "n must be at most 16 on this"),
-        (
-            {"text": "a", "options": {"random_seed": 3}},
-            "random_seed=3 has no effect without sampling_method=random",
-        ),
-        ({"text": "a", "options": {"sampling_method": "random", "beam_size": 2}}, "beam_size has no effect"),
-        ({"text": "fault"}, "capitals: a fault"),
-    ],
-)
+WRONG_REQUESTS = [
+    ({}, "text: is missing"),
+    ({"text": 5}, "text: 5 is not a string or an array"),
+    ({"text": None}, "text: null is not a string or an array"),
+    ({"text": {"a": 1}}, 'text: {"a": 1} is not a string or an array'),
+    ({"text": ["a", None]}, "text[1]: null is not a string"),
+    ({"text": ["a", ["b"], 3]}, 'text[1]: ["b"] is not a string'),
+    ({"text": ["a"] * 2 + ["ü" * 99, 1.5]}, "text[3]: 1.5 is not a string"),
+    ({"text": "a", "stream": "x"}, 'stream: "x" is not true or false'),
+    ({"text": "a", "model": 3}, "model: 3 is not a string"),
+    ({"text": "a", "options": []}, "options: [] is not an object"),
+    ({"text": "a", "options": "n=2"}, 'options: "n=2" is not an object'),
+    ({"text": "a", "options": {"n": 8}}, "options: n=8 must be at most beam_size, which is 4"),
+    ({"text": "a", "options": {"n": "x"}}, 'options.n: "x" is not an integer'),
+    ({"text": "a", "options": {"n": 1.5}}, "options.n: 1.5 is not an integer"),
+    ({"text": "a", "options": {"n": None}}, "options.n: null is not an integer"),
+    ({"text": "a", "options": {"alpha": "x" * 99}}, f'options.alpha: "{"x" * 59}... is not a number'),
+    ({"text": "a", "options": {"tag": "a b"}}, 'options.tag: "a b" must have no spaces'),
+    ({"text": "a", "options": {"avoid": "x"}}, 'options.avoid: "x" is not an array'),
+    ({"text": "a", "options": {"avoid": ["x", 1]}}, "options.avoid[1]: 1 is not a string"),
+    ({"text": "a", "options": {"constraints": [" "]}}, 'options.constraints[0]: " " must not be empty'),
+    ({"text": "a", "options": {"terms": {"a": 1}}}, "options.terms.a: 1 is not a string"),
+    ({"text": "a", "options": {"candidates": "x"}}, 'options.candidates: "x" is not an integer'),
+    ({"text": "a", "options": {"mbr": "x"}}, "options.mbr: \"x\" must be '', 'chrf' or 'bleu'"),
+    (
+        {"text": "a", "options": {"unicode_form": "nfkc"}},
+        "options.unicode_form: \"nfkc\" must be '', 'nfc' or 'nfd'",
+    ),
+    ({"text": "a", "beam_size": 1}, "unknown key 'beam_size'; did you mean options.beam_size?"),
+    ({"text": "a", "beam": 1}, "unknown key 'beam'; did you mean options.beam_size or stream?"),
+    ({"text": "a", "texts": 1}, "unknown key 'texts'; did you mean text or"),
+    ({"text": "a", "options": {"beam": 1}}, "options: unknown key 'beam'; did you mean beam_size?"),
+    ({"text": "a", "options": {"x": 1}}, "options: unknown key 'x'; known: alpha, avoid, beam_size, "),
+    ({"text": "a", "options": {"{fault}": 1}}, "options: unknown key '{fault}'; known: "),
+    ({"text": "a", "options": {"beam_size": 0}}, "options.beam_size: 0 must be at least 1"),
+    ({"text": "a", "options": {"beam_size": 17}}, "beam_size must be at most 16 on this server"),
+    ({"text": "a", "options": {"extra_length": 201}}, "extra_length must be at most 200 on this server"),
+    ({"text": "a", "options": {"tag": "<2de>"}}, "this model has no tags: leave tag out"),
+    ({"text": "a", "options": {"sampling_method": "x"}}, "options.sampling_method: \"x\" must be 'argmax'"),
+    ({"text": "a", "options": {"sampling_temp": 0}}, "options.sampling_temp: 0 must be at least 0.001"),
+    ({"text": "a", "options": {"random_seed": -1}}, "options.random_seed: -1 must be at least 0"),
+    ({"text": "a", "options": {"sampling_method": "random", "n": 17}}, "n must be at most 16 on this"),
+    (
+        {"text": "a", "options": {"random_seed": 3}},
+        "random_seed=3 has no effect without sampling_method=random",
+    ),
+    ({"text": "a", "options": {"sampling_method": "random", "beam_size": 2}}, "beam_size has no effect"),
+    ({"text": "fault"}, "capitals: a fault"),
+]
+
+
+@pytest.mark.parametrize(("request_", "message"), WRONG_REQUESTS)
 def test_wrong_requests_to_translate(client, request_, message):
     said = error_of(client.post("/translate", json=request_), 400)
     assert message in said

@@ -36,42 +36,33 @@ def test_texts_in_base64():
 ROW = {"inputs": "a", **OPTIONS}
 
 
-@pytest.mark.parametrize(
-    ("request_", "message"),
-    [
-        ([], "JSON Value: [] Is not object"),
-        ({}, "Missing 'inputs' or 'instances' key"),
-        (
-            {"instances": ["a"], "inputs": ["a"]},
-            "expecting only one of 'inputs' or 'instances' keys to exist",
-        ),
-        ({"instances": "a"}, "Expecting 'instances' to be a list/array"),
-        ({"instances": []}, "No values in 'instances' array"),
-        ({"instances": ["a", 1]}, "inputs: JSON Value: 1 is not of expected type: string"),
-        ({"instances": [["a"]]}, 'inputs: JSON Value: ["a"] is not of expected type: string'),
-        ({"instances": [{"text": "a"}]}, 'JSON object: {"text": "a"} keys must be equal to: inputs'),
-        ({"instances": [{"inputs": "a"}, "b"]}, "Failed to process element: 1 of 'instances' list"),
-        ({"instances": [{"b64": "?"}]}, "inputs: Unable to base64 decode"),
-        ({"signature_name": 1, "instances": ["a"]}, "'signature_name' key must be a string value."),
-        (
-            {"signature_name": "x", "instances": ["a"]},
-            'Serving signature name: "x" not found in signature def',
-        ),
-        (with_options(instances=["a"]), "Failed to process element: 0 of 'instances' list"),
-        (with_options(instances=[{**ROW, "n": 1.5}]), "n: JSON Value: 1.5 is not of expected type: int32"),
-        (with_options(instances=[{**ROW, "n": True}]), "n: JSON Value: true is not of expected type: int32"),
-        (with_options(instances=[{**ROW, "n": 2**31}]), "n: JSON Value: 2147483648 is not of expected type"),
-        (with_options(inputs=["a"]), "inputs is a plain value/list, but expecting an object with alpha"),
-        (with_options(inputs={"inputs": ["a"]}), "Missing named input: alpha in 'inputs' object."),
-        (with_options(inputs={**ROW, "inputs": ["a"], "x": 1}), "'inputs' object has an unknown input: x"),
-        (
-            with_options(inputs={**ROW, "inputs": ["a"] * 3, "n": [1, 2]}),
-            "n must be a scalar, or have one value",
-        ),
-        ({"inputs": "a"}, "inputs must be a list of texts"),
-        ({"inputs": {"inputs": None}}, "inputs must be a list of texts"),
-    ],
-)
+WRONG_REQUESTS = [
+    ([], "JSON Value: [] Is not object"),
+    ({}, "Missing 'inputs' or 'instances' key"),
+    ({"instances": ["a"], "inputs": ["a"]}, "expecting only one of 'inputs' or 'instances' keys to exist"),
+    ({"instances": "a"}, "Expecting 'instances' to be a list/array"),
+    ({"instances": []}, "No values in 'instances' array"),
+    ({"instances": ["a", 1]}, "inputs: JSON Value: 1 is not of expected type: string"),
+    ({"instances": [["a"]]}, 'inputs: JSON Value: ["a"] is not of expected type: string'),
+    ({"instances": [{"text": "a"}]}, 'JSON object: {"text": "a"} keys must be equal to: inputs'),
+    ({"instances": [{"inputs": "a"}, "b"]}, "Failed to process element: 1 of 'instances' list"),
+    ({"instances": [{"b64": "?"}]}, "inputs: Unable to base64 decode"),
+    ({"signature_name": 1, "instances": ["a"]}, "'signature_name' key must be a string value."),
+    ({"signature_name": "x", "instances": ["a"]}, 'Serving signature name: "x" not found in signature def'),
+    (with_options(instances=["a"]), "Failed to process element: 0 of 'instances' list"),
+    (with_options(instances=[{**ROW, "n": 1.5}]), "n: JSON Value: 1.5 is not of expected type: int32"),
+    (with_options(instances=[{**ROW, "n": True}]), "n: JSON Value: true is not of expected type: int32"),
+    (with_options(instances=[{**ROW, "n": 2**31}]), "n: JSON Value: 2147483648 is not of expected type"),
+    (with_options(inputs=["a"]), "inputs is a plain value/list, but expecting an object with alpha"),
+    (with_options(inputs={"inputs": ["a"]}), "Missing named input: alpha in 'inputs' object."),
+    (with_options(inputs={**ROW, "inputs": ["a"], "x": 1}), "'inputs' object has an unknown input: x"),
+    (with_options(inputs={**ROW, "inputs": ["a"] * 3, "n": [1, 2]}), "n must be a scalar, or have one value"),
+    ({"inputs": "a"}, "inputs must be a list of texts"),
+    ({"inputs": {"inputs": None}}, "inputs must be a list of texts"),
+]
+
+
+@pytest.mark.parametrize(("request_", "message"), WRONG_REQUESTS)
 def test_wrong_requests(request_, message):
     with pytest.raises(RequestError) as caught:
         parse(request_)

@@ -12,14 +12,7 @@ from t2t_revival.addons.server.batching import Batcher, BatchLimits
 from t2t_revival.addons.server.metrics import Metrics
 from t2t_revival.serving.folder_model import FolderModel
 from t2t_revival.serving.served_translator import ServedTranslator
-from t2t_revival.serving.signatures import (
-    DEFAULT,
-    NO_OUTPUT,
-    SCORE,
-    WITH_OPTIONS,
-    WITH_SAMPLING,
-    WITH_TABLES,
-)
+from t2t_revival.serving.signatures import DEFAULT, NO_OUTPUT, SCORE, WITH_OPTIONS, WITH_SAMPLING, WITH_TABLES
 
 LINES = [
     "the dog sees the house",

@@ -26,7 +26,7 @@ from t2t_revival.model import Transformer
 from t2t_revival.model_folder import RUN_FILE, ModelFolder, Run
 from t2t_revival.problems import Problem
 from t2t_revival.training.state import TrainingState
-from t2t_revival.utils.files import atomic_write, check_file_name, writing
+from t2t_revival.utils.files import check_file_name, write_whole, writing
 
 SCOPE = "transformer/"  # before the names of all weights
 HPARAMS_SET = "marian_base"  # of Marian's models
@@ -182,8 +182,7 @@ def save(imported: ImportedModel, output_dir: Path) -> ImportResult:
     with _all_or_nothing(output_dir), writing(f"to output_dir {output_dir}"):
         output_dir.mkdir(parents=True, exist_ok=True)
         for name, content in files:
-            with atomic_write(output_dir / name) as written:
-                written.write(content)
+            write_whole(output_dir / name, content)
         checkpoints.save(output_dir / checkpoints.file_name(imported.step), saved, meta)
     (inputs, targets), separate = vocabularies, vocabularies.separate
     run = Run(

@@ -38,7 +38,6 @@ class Engine:
 
     @property
     def is_ctranslate2(self) -> bool:
-        """Returns whether CTranslate2 decodes."""
         return self.name == CTRANSLATE2
 
     @property

@@ -89,7 +89,6 @@ class LineFlags(NormalizeFlags):
 
     @property
     def writes_json(self) -> bool:
-        """Returns whether outputs are JSON lines."""
         return self.output_format == JSONL
 
     def check_lines(self, typed: bool) -> None:

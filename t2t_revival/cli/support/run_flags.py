@@ -259,8 +259,6 @@ def shards_flag(text: str) -> int:
 
 @dataclass(frozen=True)
 class ShardFlags(Flags):
-    """The flags of `Shard`."""
-
     worker_id: int = flag(0, "Number of this decoder among --decode_shards, counted from 0.")
     decode_shards: int = 1
 
@@ -294,8 +292,7 @@ class TrainingFlags(RunFlags):
     )
     train_steps: int = flag(0, "Number of updates; 0 takes that of the hparams set.")
     eval_bleu_sentences: int = flag(
-        200,
-        "Dev sentences, of each corpus of a mixture, that are decoded for BLEU or F1; 0 decodes none.",
+        200, "Dev sentences, of each corpus of a mixture, that are decoded for BLEU or F1; 0 decodes none."
     )
 
     @property

@@ -17,7 +17,7 @@ from t2t_revival.decoding.files.shards import Shard
 from t2t_revival.decoding.outputs import Draw
 from t2t_revival.errors import T2TError
 from t2t_revival.problems.problem import Problem
-from t2t_revival.utils.files import check_apart, descriptor_of, text_lines
+from t2t_revival.utils.files import check_apart, descriptor_of, file_lines, text_lines
 
 STANDARD_STREAM = "-"
 STDOUT = "the standard output"
@@ -59,12 +59,7 @@ def read_lines(path: str, flag: str) -> list[str]:
         if sys.stdin is None:
             raise T2TError(f"--{flag}={path}: the standard input is closed")
         return text_lines(sys.stdin.buffer.read(), "standard input")
-    name = f"--{flag}={path}"
-    try:
-        content = Path(path).expanduser().read_bytes()
-    except OSError as error:
-        raise T2TError(f"{name}: {error.strerror or error}") from error
-    return text_lines(content, name)
+    return file_lines(Path(path).expanduser(), f"--{flag}={path}")
 
 
 def read_parallel(*files: tuple[str, str]) -> list[list[str]]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from t2t_revival.cli.support.messages import say
 from t2t_revival.decoding.lines.json_outputs import links_of
-from t2t_revival.decoding.lines.notes import UNCHECKED, note_cut, note_repaired, note_unaligned, note_unmet
+from t2t_revival.decoding.lines.notes import UNCHECKED, note_faulty, note_unmet
 from t2t_revival.decoding.outputs import Draw, draw_output
 from t2t_revival.errors import T2TError
 
@@ -55,10 +55,9 @@ def translate_typed(flags: LineFlags, translator: LineTranslator, draw: Draw | N
             continue
         if note := translator.other_form([source]):
             say(f"warning: {note}")
-        note_repaired(sum(output.repaired for output in outputs), len(outputs), say)
-        note_cut(sum(output.cut for output in outputs), len(outputs), say)
+        repaired, cut = sum(output.repaired for output in outputs), sum(output.cut for output in outputs)
+        note_faulty(repaired, cut, len(outputs), say)
         note_unmet(f"line {number}", outputs[0], say)
-        note_unaligned(f"line {number}", outputs[0], say)
         for output in outputs:
             if draw:
                 print(draw_output(output, options.write_beam_scores, draw), flush=True)

@@ -15,7 +15,7 @@ from t2t_revival.data.vocabulary.subword_format import split_runs, subtoken_line
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary, frequent_subtokens
 from t2t_revival.data.vocabulary.text_encoder import TextEncoder
 from t2t_revival.errors import T2TError
-from t2t_revival.utils.files import atomic_write
+from t2t_revival.utils.files import write_whole
 
 GROWTH = 0.25  # of the vocabulary at most, where no size is asked for
 MIN_COUNT = 10  # occurrences of a new piece
@@ -67,8 +67,7 @@ def extend(
         raise T2TError(
             f"--update_vocab: no piece that {vocabulary.path} lacks occurs {MIN_COUNT} times: leave it out"
         )
-    with atomic_write(path) as file:
-        file.write(content)
+    write_whole(path, content)
     return type(vocabulary)(path)
 
 

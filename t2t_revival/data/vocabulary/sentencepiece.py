@@ -21,7 +21,7 @@ import sentencepiece
 from t2t_revival.data.records import field, varint
 from t2t_revival.data.vocabulary.text_encoder import EOS, PAD, Splits, TextEncoder, merge_splits, until_eos
 from t2t_revival.errors import T2TError
-from t2t_revival.utils.files import atomic_write
+from t2t_revival.utils.files import write_whole
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary.graphs import SentencePieceGraph
@@ -179,8 +179,7 @@ class Vocabulary(TextEncoder):
             )
         except RuntimeError as error:
             raise _training_error(str(error), vocab_size) from error
-        with atomic_write(Path(path)) as file:
-            file.write(model.getvalue())
+        write_whole(Path(path), model.getvalue())
         return cls(path)
 
 

@@ -26,7 +26,7 @@ from t2t_revival.data.vocabulary.subword_format import (
 )
 from t2t_revival.data.vocabulary.text_encoder import EOS, Splits, TextEncoder, merge_splits, until_eos
 from t2t_revival.errors import T2TError
-from t2t_revival.utils.files import atomic_write
+from t2t_revival.utils.files import write_whole
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary.graphs import SubwordGraph
@@ -156,8 +156,7 @@ class SubwordVocabulary(TextEncoder):
             T2TError: without quotes, a subtoken such as a space would be read back differently.
         """
         content = subtoken_lines(self.subtokens, path, "'" if add_single_quotes else "")
-        with atomic_write(Path(path)) as file:
-            file.write(content)
+        write_whole(Path(path), content)
         return SubwordVocabulary(path)
 
     @property

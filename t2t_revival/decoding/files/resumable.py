@@ -13,15 +13,7 @@ from t2t_revival.decoding.addons import addon
 from t2t_revival.decoding.files.part_file import OutputStream
 from t2t_revival.decoding.lines.batching import DecodingProgress, OnProgress
 from t2t_revival.decoding.lines.json_outputs import json_line, links_of, score_line
-from t2t_revival.decoding.lines.notes import (
-    OnNote,
-    ignore_note,
-    note_cut,
-    note_repaired,
-    note_unaligned,
-    note_unmet,
-    unchecked,
-)
+from t2t_revival.decoding.lines.notes import OnNote, ignore_note, note_faulty, note_unmet, unchecked
 from t2t_revival.decoding.outputs import Draw, Score, Translation, format_outputs, to_bytes
 from t2t_revival.errors import LineError, T2TError
 from t2t_revival.utils.made_of import MadeOf, fingerprint
@@ -126,11 +118,9 @@ def translate_lines(
                 if best.missing or best.present or best.unaligned:
                     noteworthy[first_line + number] = best
     finally:
-        note_repaired(repaired, len(lines), on_note)
-        note_cut(cut, len(lines), on_note)
+        note_faulty(repaired, cut, len(lines), on_note)
         for line, best in noteworthy.items():
             note_unmet(f"{name}, line {line}", best, on_note)
-            note_unaligned(f"{name}, line {line}", best, on_note)
     if constraints and has_terms and (note := unchecked(constraints, translator.why_unchecked)):
         on_note(f"warning: {note}")
 

@@ -12,14 +12,7 @@ from t2t_revival.data.vocabulary.text_encoder import symbol
 from t2t_revival.data.word_alignment import Link
 from t2t_revival.decoding.addons import Attempt, ConstrainedSearch, Found, addon
 from t2t_revival.decoding.details import Details
-from t2t_revival.decoding.engine import (
-    ALL,
-    Draws,
-    Engine,
-    Inputs,
-    SearchSettings,
-    max_output_length,
-)
+from t2t_revival.decoding.engine import ALL, Draws, Engine, Inputs, SearchSettings, max_output_length
 from t2t_revival.decoding.lines.batching import BatchPlan
 from t2t_revival.decoding.lines.detailer import Detailer, Hypothesis
 from t2t_revival.decoding.lines.line_decoder import Candidates, Request, as_candidates

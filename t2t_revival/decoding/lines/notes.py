@@ -21,14 +21,13 @@ def ignore_note(note: str) -> None:
     """The `on_note` of a caller who wants no lines."""
 
 
-def note_repaired(repaired: int, total: int, on_note: OnNote) -> None:
-    """Notes how many outputs were not what the problem asks for and were repaired, if any."""
+def note_faulty(repaired: int, cut: int, total: int, on_note: OnNote) -> None:
+    """Notes how many outputs were not what the problem asks for and were repaired, and how many were cut.
+
+    The latter reached their greatest length before their end.
+    """
     if repaired:
         on_note(f"{repaired:,} of {total:,} outputs were malformed and have been repaired")
-
-
-def note_cut(cut: int, total: int, on_note: OnNote) -> None:
-    """Notes how many outputs reached their greatest length before their end, if any."""
     if cut:
         on_note(
             f"warning: {cut:,} of {total:,} outputs were cut at their greatest length: give a larger "
@@ -37,7 +36,7 @@ def note_cut(cut: int, total: int, on_note: OnNote) -> None:
 
 
 def note_unmet(line: str, output: Translation, on_note: OnNote) -> None:
-    """Notes the phrases that a line's output lacks or should not have, if any."""
+    """Notes the phrases that a line's output lacks or should not have, and terms for other words, if any."""
     if output.missing:
         is_blank = not output.text and output.score == 0
         why = "blank, so that its output lacks" if is_blank else "no room for"
@@ -45,10 +44,6 @@ def note_unmet(line: str, output: Translation, on_note: OnNote) -> None:
         on_note(f"warning: {line}: {why} {_quoted(output.missing)}{way_out}")
     if output.present:
         on_note(f"warning: {line}: could not avoid {_quoted(output.present)}")
-
-
-def note_unaligned(line: str, output: Translation, on_note: OnNote) -> None:
-    """Notes the terms that a line's output does not have for their words of the source, if any."""
     for source, phrase in output.unaligned:
         on_note(f"warning: {line}: {phrase!r} is in the output, but seems not to translate {source!r}")
 

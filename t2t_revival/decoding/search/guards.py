@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import tensorflow as tf
@@ -12,10 +13,11 @@ from t2t_revival.decoding.hypothesis_scores import PENALTIES
 from t2t_revival.decoding.options import DecodeHParams
 
 
+@dataclass(frozen=True)
 class Guards:
     """Restrictions of outputs that are text, each of them off by default.
 
-    Args:
+    Attributes:
         no_repeat_ngram_size: no n-gram of so many tokens occurs twice in an output; 0 is off (Paulus et al.,
             2018, section 2.5, "A Deep Reinforced Model for Abstractive Summarization").
         min_length_ratio: tokens of an output at least, by those of its source, EOS not counted; 0 is off.
@@ -25,16 +27,10 @@ class Guards:
     Forced beginnings stay what they are.
     """
 
-    def __init__(
-        self,
-        no_repeat_ngram_size: int = 0,
-        min_length_ratio: float = 0.0,
-        max_length_ratio: float = 0.0,
-        max_length_factor: float = 0.0,
-    ) -> None:
-        self._ngram = no_repeat_ngram_size
-        self._min_ratio, self._max_ratio = min_length_ratio, max_length_ratio
-        self._factor = max_length_factor
+    no_repeat_ngram_size: int = 0
+    min_length_ratio: float = 0.0
+    max_length_ratio: float = 0.0
+    max_length_factor: float = 0.0
 
     @classmethod
     def of(cls, options: DecodeHParams) -> Guards | None:
@@ -51,11 +47,11 @@ class Guards:
         """
         lengths = tf.math.count_nonzero(source_ids, axis=1, keepdims=True) - 1
         most, forced = max_lengths, tf.minimum(prefix_lengths + 1, max_lengths)
-        if self._max_ratio:
-            most = tf.maximum(tf.minimum(most, 1 + _share(self._max_ratio, lengths)), forced)
-        if self._factor:
-            most = tf.maximum(tf.minimum(most, _share(self._factor, lengths + 1)), forced)
-        return tf.minimum(1 + _share(self._min_ratio, lengths), most), most
+        if self.max_length_ratio:
+            most = tf.maximum(tf.minimum(most, 1 + _share(self.max_length_ratio, lengths)), forced)
+        if self.max_length_factor:
+            most = tf.maximum(tf.minimum(most, _share(self.max_length_factor, lengths + 1)), forced)
+        return tf.minimum(1 + _share(self.min_length_ratio, lengths), most), most
 
     def __call__(self, seq: Any, vocab: Any, min_lengths: Any, allowed: Any) -> Any:
         """Returns the tokens that are allowed, bool [batch, beams, vocab], or `None` for all.
@@ -66,12 +62,12 @@ class Guards:
             min_lengths: see `bounds`.
             allowed: tokens that are allowed anyway, or `None` for all.
         """
-        if not (self._ngram or self._min_ratio):
+        if not (self.no_repeat_ngram_size or self.min_length_ratio):
             return allowed
         too_short = (tf.shape(seq)[2] + 1 < min_lengths)[:, :, None]  # [batch, 1, 1]
         free = (tf.range(vocab) != PAD) & ~(too_short & (tf.range(vocab) == EOS))
-        if self._ngram:
-            free &= _counts(_repeating(seq, self._ngram), vocab) == 0
+        if self.no_repeat_ngram_size:
+            free &= _counts(_repeating(seq, self.no_repeat_ngram_size), vocab) == 0
         return restrict(allowed, free)
 
 

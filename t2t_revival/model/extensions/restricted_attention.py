@@ -30,12 +30,7 @@ from typing import Any, NamedTuple
 import keras
 from keras import ops
 
-from t2t_revival.model.attention import (
-    MASKED,
-    MultiHeadAttention,
-    padding_bias,
-    scaled_dot_product_attention,
-)
+from t2t_revival.model.attention import MASKED, MultiHeadAttention, padding_bias, scaled_dot_product_attention
 from t2t_revival.model.incremental import next_bias, positions_ago, show_newest
 from t2t_revival.model.layer import LayerConfig
 
@@ -87,7 +82,8 @@ class Neighbourhood(NamedTuple):
 
     def split_into_blocks(self, length: Any) -> Blocks:
         """Returns blocks that no neighbourhood reaches across; a sentence shorter than two of them is one."""
-        number = _at_least(1, length // max(self.before, self.after, MIN_BLOCK))
+        number = length // max(self.before, self.after, MIN_BLOCK)
+        number = max(1, number) if isinstance(number, int) else ops.maximum(1, number)
         size = (length + number - 1) // number
         others = (number - 1) * size
         return Blocks(number, size, _at_most(self.before, others), _at_most(self.after, others))
@@ -201,10 +197,6 @@ def full_weights(weights: Any, blocks: Blocks, length: Any) -> Any:
     weights = ops.reshape(weights, (-1, blocks.number, heads, blocks.size, blocks.near))
     weights = ops.einsum("bnhqm,nml->bhnql", weights, ops.cast(is_at, weights.dtype))
     return ops.reshape(weights, (-1, heads, blocks.padded, length))[:, :, :length]
-
-
-def _at_least(least: int, x: Any) -> Any:
-    return max(least, x) if isinstance(x, int) else ops.maximum(least, x)
 
 
 def _at_most(most: int, x: Any) -> Any:

@@ -26,7 +26,6 @@ from t2t_revival.utils.freed_memory import keep_freed_memory
 from t2t_revival.utils.keras_hooks import micro_batch_count
 
 if TYPE_CHECKING:
-    from t2t_revival.data.batching import TrainingBatches
     from t2t_revival.training.model import TrainingTransformer
     from t2t_revival.training.run_config import RunConfig
 

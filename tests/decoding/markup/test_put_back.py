@@ -107,55 +107,40 @@ def words_of(pairs):
     return [tuple(map(int, pair.split("-"))) for pair in pairs.split()]
 
 
-@pytest.mark.parametrize(
-    ("line", "output", "links", "expected"),
-    [
-        (
-            "The <b>red</b> house of {name} is <i>big</i>.",
-            "Das Haus von ist rot, groß.",
-            "0-0 1-4 2-1 3-2 4-3 5-5",
-            "Das Haus von {name} ist <b>rot</b>, <i>groß</i>.",
-        ),
-        (
-            "The file '%s' was not found: %s",
-            "Die Datei wurde nicht gefunden:",
-            "0-0 1-1 2-2 3-3 4-4",
-            "Die Datei '%s' wurde nicht gefunden: %s",
-        ),
-        ("Error: %s", "Fehler:", "0-0", "Fehler: %s"),
-        ("Error: %s", "Fehler aufgetreten", "0-0", "Fehler %s aufgetreten"),
-        (
-            "The file %s that I saw",
-            "Die Datei, die ich sah",
-            "0-0 1-1 2-2 3-3 4-4",
-            "Die Datei %s, die ich sah",
-        ),
-        ("Hello {name}!", "Guten Tag!", "0-0 0-1", "Guten Tag {name}!"),
-        (
-            "<b>pick</b> <i>him</i> <b>up</b>",
-            "hole ihn ab",
-            "0-0 1-1 2-2",
-            "<b>hole</b> <i>ihn</i> <b>ab</b>",
-        ),
-        ("<b>pick up</b> <i>him</i>", "hole ihn ab", "0-0 1-2 2-1", "<b>hole</b> <i>ihn</i> ab"),
-        ("<b>pick up</b> him", "hole ihn ab", "0-0 1-2 2-1", "<b>hole ihn ab</b>"),
-        ("<b>hard</b> <i>disk</i>", "Festplatte", "0-0 1-0", "<b>Festplatte</b><i></i>"),
-        (
-            "<p><b>A dog</b> barks.</p>",
-            "Es bellt ein Hund.",
-            "0-2 1-3 2-1",
-            "<p>Es bellt <b>ein Hund</b>.</p>",
-        ),
-        ('Say "<i>hello</i>"!', "„Hallo“ sagen!", "0-1 1-0", "„<i>Hallo</i>“ sagen!"),
-        ("the {n}th file", "die te Datei", "0-0 1-1 2-2", "die {n}te Datei"),
-        ("One<br>two", "Eins. Zwei", "0-0 1-1", "Eins.<br>Zwei"),
-        ("%s was deleted", "wurde gelöscht", "", "%s wurde gelöscht"),
-        ("CO<sub>2</sub> in air", "In Luft ist CO2.", "0-3 1-0 2-1", "In Luft ist CO<sub>2</sub>."),
-        ("Tom &amp; <i>Q</i>", "Tom & <Q>", "0-0 1-1 2-2", "Tom &amp; <i>&lt;Q&gt;</i>"),
-        ("a <b>b</b>", "", "", "<b></b>"),
-        ("<b>%s</b>", "x", "", "<b>%s</b>"),
-    ],
-)
+PLACES = [
+    (
+        "The <b>red</b> house of {name} is <i>big</i>.",
+        "Das Haus von ist rot, groß.",
+        "0-0 1-4 2-1 3-2 4-3 5-5",
+        "Das Haus von {name} ist <b>rot</b>, <i>groß</i>.",
+    ),
+    (
+        "The file '%s' was not found: %s",
+        "Die Datei wurde nicht gefunden:",
+        "0-0 1-1 2-2 3-3 4-4",
+        "Die Datei '%s' wurde nicht gefunden: %s",
+    ),
+    ("Error: %s", "Fehler:", "0-0", "Fehler: %s"),
+    ("Error: %s", "Fehler aufgetreten", "0-0", "Fehler %s aufgetreten"),
+    ("The file %s that I saw", "Die Datei, die ich sah", "0-0 1-1 2-2 3-3 4-4", "Die Datei %s, die ich sah"),
+    ("Hello {name}!", "Guten Tag!", "0-0 0-1", "Guten Tag {name}!"),
+    ("<b>pick</b> <i>him</i> <b>up</b>", "hole ihn ab", "0-0 1-1 2-2", "<b>hole</b> <i>ihn</i> <b>ab</b>"),
+    ("<b>pick up</b> <i>him</i>", "hole ihn ab", "0-0 1-2 2-1", "<b>hole</b> <i>ihn</i> ab"),
+    ("<b>pick up</b> him", "hole ihn ab", "0-0 1-2 2-1", "<b>hole ihn ab</b>"),
+    ("<b>hard</b> <i>disk</i>", "Festplatte", "0-0 1-0", "<b>Festplatte</b><i></i>"),
+    ("<p><b>A dog</b> barks.</p>", "Es bellt ein Hund.", "0-2 1-3 2-1", "<p>Es bellt <b>ein Hund</b>.</p>"),
+    ('Say "<i>hello</i>"!', "„Hallo“ sagen!", "0-1 1-0", "„<i>Hallo</i>“ sagen!"),
+    ("the {n}th file", "die te Datei", "0-0 1-1 2-2", "die {n}te Datei"),
+    ("One<br>two", "Eins. Zwei", "0-0 1-1", "Eins.<br>Zwei"),
+    ("%s was deleted", "wurde gelöscht", "", "%s wurde gelöscht"),
+    ("CO<sub>2</sub> in air", "In Luft ist CO2.", "0-3 1-0 2-1", "In Luft ist CO<sub>2</sub>."),
+    ("Tom &amp; <i>Q</i>", "Tom & <Q>", "0-0 1-1 2-2", "Tom &amp; <i>&lt;Q&gt;</i>"),
+    ("a <b>b</b>", "", "", "<b></b>"),
+    ("<b>%s</b>", "x", "", "<b>%s</b>"),
+]
+
+
+@pytest.mark.parametrize(("line", "output", "links", "expected"), PLACES)
 def test_places(line, output, links, expected):
     assert put_back(take_out(line, "html"), output, words_of(links)) == expected
 
