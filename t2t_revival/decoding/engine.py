@@ -22,6 +22,7 @@ from t2t_revival.decoding.options import (
 )
 from t2t_revival.errors import T2TError
 from t2t_revival.utils import keras_config
+from t2t_revival.utils.aligned import undrawn
 
 if TYPE_CHECKING:
     from t2t_revival.data.vocabulary import Vocabularies
@@ -256,9 +257,9 @@ def load_transformer(
         T2TError: the checkpoint is corrupt, or of another model.
     """
     from t2t_revival.model import Transformer
-    from t2t_revival.model.layer import undrawn_weights
+    from t2t_revival.model.layer import weights_made_by
 
-    with undrawn_weights():
+    with weights_made_by(undrawn):
         sizes = vocabularies.inputs.size, vocabularies.target_size
         model = Transformer(hparams, sizes[0], target_vocab_size=sizes[1], dtype=dtype)
     restore_weights(model, checkpoint)

@@ -11,7 +11,6 @@ from typing import Any
 import keras
 from keras import ops
 
-from t2t_revival.utils.aligned import undrawn
 from t2t_revival.utils.keras_hooks import build_sublayers
 
 
@@ -58,17 +57,17 @@ class LayerConfig:
     decoder_self_attention: str = "attention"
 
 
-_draws_weights = ContextVar("whether weights are drawn where they are made", default=True)
+_initializer: ContextVar[Any] = ContextVar("the initializer of all weights", default=None)
 
 
 @contextmanager
-def undrawn_weights() -> Iterator[None]:
-    """Makes the weights of the block 0, since those of a checkpoint are about to replace them."""
-    token = _draws_weights.set(False)
+def weights_made_by(initializer: Any) -> Iterator[None]:
+    """Has one initializer make all weights of the block, such as those that a checkpoint is to replace."""
+    token = _initializer.set(initializer)
     try:
         yield
     finally:
-        _draws_weights.reset(token)
+        _initializer.reset(token)
 
 
 class Layer(keras.layers.Layer):
@@ -87,9 +86,9 @@ class Layer(keras.layers.Layer):
         self.supports_masking = True
 
     def add_weight(self, *args: Any, **kwargs: Any) -> Any:
-        """Adds a weight as Keras does; see `undrawn_weights`."""
-        if not _draws_weights.get():
-            kwargs["initializer"] = undrawn
+        """Adds a weight as Keras does; see `weights_made_by`."""
+        if initializer := _initializer.get():
+            kwargs["initializer"] = initializer
         return super().add_weight(*args, **kwargs)
 
     def build(self, input_shape: Any = None) -> None:

@@ -33,6 +33,10 @@ def hand_over(array: np.ndarray, dtype: str) -> Any:
     aligned = array.flags.c_contiguous and array.ctypes.data % ALIGNMENT == 0
     if not aligned or not array.dtype == dtype == "float32" or keras.backend.backend() != "tensorflow":
         return array
+    return _tensor_in(array)
+
+
+def _tensor_in(array: np.ndarray) -> Any:
     import tensorflow as tf
 
     return tf.experimental.dlpack.from_dlpack(array.__dlpack__())
