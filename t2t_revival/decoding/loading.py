@@ -82,6 +82,10 @@ class ModelPlan:
         converted.load_checkpoint(checkpoint)
         return converted
 
+    def with_batch_size(self, size: int) -> ModelPlan:
+        """Returns the plan with a number of tokens in place of `batch_size=auto`."""
+        return replace(self, options=replace(self.options, batch_size=size))
+
     def with_heads(self, heads: AlignmentHeads) -> ModelPlan:
         """Returns the plan after the choice."""
         return replace(self, heads=heads, choice=None)

@@ -31,6 +31,8 @@ ARGMAX, RANDOM = "argmax", "random"
 MAX_CANDIDATES = MAX_ALTERNATIVES = 100
 MIN_EXTRA_LENGTH_OF_TREE = 2  # (TOP XX )TOP EOS has two tokens more than a word and EOS
 WIDE = 64  # beam_size^2 from which batches are smaller, since each hypothesis attends to the keys of all
+AUTO_BATCH = "batch_size=auto"
+AUTO = re.compile(rf"\b{AUTO_BATCH}(?=\s*(,|$))")
 MIN_USUAL_BATCH_SIZE = 256  # a lower batch_size is probably meant in sentences, as in T2T
 UNLIMITED = 512  # an extra_length that is no limit beside max_length_factor
 TOKENS_PER_SENTENCE = 32  # input tokens of a usual sentence
@@ -126,9 +128,9 @@ class DecodeHParams:
     )
     batch_size: int = setting(
         2048,
-        "input tokens decoded at once, padding included (in T2T: sentences)",
+        "input tokens decoded at once, padding included (in T2T: sentences); auto measures the fastest",
         holders.CHOOSING - {holders.REQUEST},
-        1,
+        0,
     )
     return_beams: bool = setting(
         False,
@@ -417,7 +419,7 @@ class DecodeHParams:
     @property
     def batch_size_warning(self) -> str | None:
         """Warning if `batch_size` seems to count sentences, as in T2T; else `None`."""
-        if self.batch_size >= MIN_USUAL_BATCH_SIZE:
+        if self.batch_size >= MIN_USUAL_BATCH_SIZE or not self.batch_size:
             return None
         tokens = max(MIN_USUAL_BATCH_SIZE, TOKENS_PER_SENTENCE * self.batch_size)
         return (
@@ -453,6 +455,7 @@ class DecodeHParams:
             T2TError: a name is unknown (the nearest is suggested) or given twice, or a value is invalid.
         """
         types = {field.name: field.type for field in dataclasses.fields(cls)}
+        text = AUTO.sub("batch_size=0", text) if isinstance(text, str) else text
         if unknown := [name for name in defaults or {} if name not in types]:
             raise T2TError(
                 f"decode_hparams of the problem: {did_you_mean(unknown[0], types, 'decode_hparam')}"

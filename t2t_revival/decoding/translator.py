@@ -24,6 +24,7 @@ from t2t_revival.decoding.engine import EngineConfig, Inputs, SearchSettings
 from t2t_revival.decoding.engines import Model
 from t2t_revival.decoding.lines.batching import BatchPlan, OnProgress, Result, map_batches, without
 from t2t_revival.decoding.lines.detailer import Detailer, Hypothesis, encode_pairs
+from t2t_revival.decoding.lines.fastest_batch import fastest_batch_size
 from t2t_revival.decoding.lines.line_decoder import Request
 from t2t_revival.decoding.lines.local_search import LocalModel, LocalSearch
 from t2t_revival.decoding.lines.notes import NO_HEADS, OF_ENSEMBLE, OnNote, ignore_note
@@ -37,7 +38,7 @@ from t2t_revival.decoding.lines.preprocessor import (
     plain,
 )
 from t2t_revival.decoding.loading import ModelPlan, plan_model
-from t2t_revival.decoding.options import INT8, TENSORFLOW, DecodeHParams
+from t2t_revival.decoding.options import AUTO_BATCH, INT8, TENSORFLOW, DecodeHParams
 from t2t_revival.decoding.outputs import Score
 from t2t_revival.errors import LineError, T2TError
 from t2t_revival.model_folder import ModelFolder
@@ -100,6 +101,8 @@ class Translator(LineTranslator):
         self.vocabulary, self.problem, self.hparams = vocabulary, problem, model.hparams
         self._vocabularies = Vocabularies(vocabulary, target_vocabulary or vocabulary.of_targets)
         self.options = options or DecodeHParams()
+        if not self.options.batch_size:
+            raise T2TError(f"decode_hparams: {AUTO_BATCH} is for models that are loaded: give a number")
         check_tag(self.options.tag, self.vocabularies, problem)
         self._max_length = max_length or model.hparams.max_length
         self.num_parallel_batches = config.parallel
@@ -185,6 +188,9 @@ class Translator(LineTranslator):
         model, selected = plan.load()
         if plan.choice:
             plan = plan.with_heads(chosen(model))
+        if not plan.options.batch_size:
+            size = fastest_batch_size(lambda tried: cls._of(model, plan.with_batch_size(tried)), on_note)
+            plan = plan.with_batch_size(size)
         translator = cls._of(model, plan)
         translator.checkpoint, translator.translations = selected, plan.translations
         translator.reload = partial(
