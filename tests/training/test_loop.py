@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from t2t_revival import RunConfig, T2TError
 from t2t_revival.checkpoints import directory as checkpoints
-from t2t_revival.checkpoints.file import trained_on
+from t2t_revival.checkpoints.file import trained_on, weights_of
 from t2t_revival.curve_files import DEV, TRAIN, read_curve
 from t2t_revival.training.events import EvaluatedEvent, SavedEvent, Scores, StepEvent
 from t2t_revival.training.state import Fingerprints
@@ -36,6 +36,15 @@ def test_a_run_goes_on_with_another_number_of_micro_batches(shards: list[Path], 
     rates = [n.learning_rate for n in events if isinstance(n, StepEvent)]
     expected = [32**-0.5 * step * 40**-1.5 for step in range(1, 8)]
     np.testing.assert_allclose(rates, expected, rtol=1e-5)
+
+
+def test_a_packed_run_goes_on_to_the_bit(shards: list[Path], tmp_path: Path) -> None:
+    for folder, steps in (("whole", 6), ("parts", 3), ("parts", 6)):
+        config = RunConfig(tmp_path / folder, packed=True)
+        train(shards, HPARAMS.replace(train_steps=steps), VOCAB, config)
+    whole, parts = (checkpoints.list_checkpoints(tmp_path / folder)[-1] for folder in ("whole", "parts"))
+    assert (whole.step, weights_of(whole.path)) == (parts.step, weights_of(parts.path))
+    assert len(checkpoints.list_checkpoints(tmp_path / "parts")) == 2
 
 
 def test_evaluation_saves_reports_and_draws(shards: list[Path], tmp_path: Path) -> None:
