@@ -63,6 +63,10 @@ class T2TError(Exception):
         )
 
 
+class OutOfMemoryError(T2TError):
+    """A device has too little memory for a batch."""
+
+
 class LineError(T2TError):
     """A fault in a line of an input; the message begins with the line's number."""
 

@@ -40,7 +40,7 @@ from t2t_revival.decoding.lines.preprocessor import (
 from t2t_revival.decoding.loading import ModelPlan, plan_model
 from t2t_revival.decoding.options import AUTO_BATCH, INT8, TENSORFLOW, DecodeHParams
 from t2t_revival.decoding.outputs import Score
-from t2t_revival.errors import LineError, T2TError
+from t2t_revival.errors import LineError, OutOfMemoryError, T2TError
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.utils.files import path_of
 from t2t_revival.utils.processes import check_not_forked
@@ -417,7 +417,7 @@ class Translator(LineTranslator):
             yield from map_batches(function, plan, self.num_parallel_batches, on_progress, skip)
         except self._engine.out_of_memory as error:
             width = "candidates" if self.options.mbr else "beam_size"
-            raise T2TError(
+            raise OutOfMemoryError(
                 f"out of memory: lower batch_size (it is {self.options.batch_size} tokens) or {width} "
                 f"({getattr(self.options, width)}) in --decode_hparams"
             ) from error

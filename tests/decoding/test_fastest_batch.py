@@ -6,6 +6,7 @@ from t2t_revival import HParams, T2TError, Transformer, Translator
 from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.decoding.lines import fastest_batch
 from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.errors import OutOfMemoryError
 from t2t_revival.model_folder import ModelFolder, Run
 
 
@@ -25,7 +26,7 @@ def test_larger_batches_are_tried_while_they_are_faster(monkeypatch, fixed, room
 
         def translate(self, lines):
             if self.size > room:
-                raise T2TError("out of memory")
+                raise OutOfMemoryError("too large")
             clock[0] += fixed + len(lines) / 1000
 
     assert fastest_batch.fastest_batch_size(Device, notes.append) == expected
@@ -39,8 +40,7 @@ def test_a_loaded_model_measures_it(tmp_path, vocabulary, monkeypatch):
     ModelFolder(tmp_path / "out").save(run, hparams, vocabulary.path)
     arrays = checkpoints.model_arrays(Transformer(hparams, vocabulary.size))
     checkpoints.save(tmp_path / "out" / "model.ckpt-1.npz", arrays, {"step": 1})
-    asked = "beam_size=2,batch_size=auto,extra_length=3"
-    translator = Translator.load(tmp_path / "out", decode_hparams=asked)
+    translator = Translator.load(tmp_path / "out", decode_hparams="batch_size=auto,extra_length=3")
     assert translator.options.batch_size in (256, 512)
     with pytest.raises(T2TError, match="batch_size=auto is for models that are loaded: give a number"):
         Translator(translator.model, vocabulary, DecodeHParams.parse("batch_size=auto"))

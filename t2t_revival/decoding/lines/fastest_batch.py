@@ -9,7 +9,7 @@ import numpy as np
 
 from t2t_revival.decoding.lines.notes import OnNote
 from t2t_revival.decoding.lines.pipeline import LineTranslator
-from t2t_revival.errors import T2TError
+from t2t_revival.errors import OutOfMemoryError
 
 SIZES = tuple(2048 * 4**power for power in range(5))  # tokens
 GAIN = 1.1  # by which a larger size must be faster
@@ -37,7 +37,7 @@ def fastest_batch_size(translator_with: Callable[[int], LineTranslator], on_note
             translator.translate(lines)
             began = time.perf_counter()
             translator.translate(lines)
-        except T2TError:
+        except OutOfMemoryError:
             if size == SIZES[0]:
                 raise
             break
