@@ -20,7 +20,7 @@ def values_of(name: str) -> list[Any]:
     if isinstance(default, str):
         assert about.choices or name in TEXTS, f"{name}: add a text that it may be to TEXTS"
         return [value for value in about.choices or [TEXTS[name]] if value != default]
-    least = default if about.least is None else about.least
+    least = 1 if name == "batch_size" else about.least  # 0 measures, for seconds
     most = default + 2 if about.most is None else about.most
     numbers = {least, min(max(default + 1, least), most), most}
     return [value for value in sorted(map(type(default), numbers)) if value != default]
