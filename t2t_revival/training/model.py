@@ -233,8 +233,7 @@ def compile_model(model: TrainingTransformer, hparams: HParams, accumulate: int 
         for weight in model.trainable_variables:
             weight.trainable = is_adapter(weight.path)
     freeze(model, hparams.freeze)
-    scales_loss = model.dtype_policy.name == "mixed_float16"
-    model.compile(make_optimizer(hparams, accumulate, scales_loss), auto_scale_loss=False)
+    model.compile(make_optimizer(hparams, accumulate, model.compute_dtype), auto_scale_loss=False)
     model.optimizer.build(model.trainable_variables)
     check_paths(model)
     return model

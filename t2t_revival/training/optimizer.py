@@ -112,8 +112,7 @@ class TrainingOptimizer(OwnUpdate):
 
     An update whose gradients are not all finite is skipped: weights, moments and the number of updates stay
     as they are. Gradients whose squares overflow count as not finite. The gradients of an update's
-    micro-batches are added up. So it is under TensorFlow and in `JaxEngine`; else Keras makes the update, and
-    none is skipped.
+    micro-batches are added up. So it is under TensorFlow and in `JaxEngine`; else Keras does, and skips none.
 
     Args:
         learning_rate: a number or a schedule.
@@ -214,9 +213,8 @@ class TrainingOptimizer(OwnUpdate):
     @property
     def loss_scale(self) -> LossScale | None:
         """The scale, as numbers; `None` where losses are not scaled."""
-        if not self.scales_loss:
-            return None
-        return LossScale(*(variable.numpy().item() for variable in self.scale_variables))
+        values = (variable.numpy().item() for variable in self.scale_variables)
+        return LossScale(*values) if self.scales_loss else None
 
     def set_loss_scale(self, scale: Any, updates: Any) -> None:
         """Sets the `LossScale`, where losses are scaled."""
@@ -237,13 +235,21 @@ class Adam(TrainingOptimizer, keras.optimizers.Adam):
     """Keras's Adam in a training; a model that was compiled with it can be saved and loaded."""
 
 
-def make_optimizer(hparams: HParams, accumulate: int = 1, scales_loss: bool = False) -> TrainingOptimizer:
+class Bfloat16Products:
+    """A class before Keras's Muon, whose products of matrices need few digits (Jordan et al., 2024)."""
+
+    def zeropower_via_newtonschulz5(self, x: Any, steps: int) -> Any:
+        step = super().zeropower_via_newtonschulz5(ops.cast(x, "bfloat16"), steps)  # type: ignore[misc]
+        return ops.cast(step, x.dtype)
+
+
+def make_optimizer(hparams: HParams, accumulate: int = 1, dtype: str = "float32") -> TrainingOptimizer:
     """The optimizer that hparams name, with the learning rate of `Schedule`.
 
     Args:
         hparams: reads `optimizer`, `ema_decay`, and the fields that the optimizer and `Schedule` read.
         accumulate: micro-batches whose gradients make one update.
-        scales_loss: whether the loss is scaled, for a model that computes in float16.
+        dtype: that the model computes in. For float16 the loss is scaled; in bfloat16 Muon multiplies.
 
     Raises:
         T2TError: the optimizer is unknown, or clips gradients, decays weights or averages them; and as
@@ -251,14 +257,14 @@ def make_optimizer(hparams: HParams, accumulate: int = 1, scales_loss: bool = Fa
     """
     plain = registration.optimizer(hparams.optimizer)(hparams)
     kind = type(plain)
-    training_kind: Any = Adam
-    if kind is not keras.optimizers.Adam:
-        training_kind = type(kind.__name__, (TrainingOptimizer, kind), {})
+    products = (Bfloat16Products,) if kind is keras.optimizers.Muon and dtype == "bfloat16" else ()
+    bases = (TrainingOptimizer, *products, kind)
+    training_kind: Any = Adam if kind is keras.optimizers.Adam else type(kind.__name__, bases, {})
     settings = {
         "name": hparams.optimizer,
         "learning_rate": Schedule(hparams, accumulate),
         "gradient_accumulation_steps": accumulate if accumulate > 1 else None,
         "ema_decay": hparams.ema_decay,
-        "scales_loss": scales_loss,
+        "scales_loss": dtype == "float16",
     }
     return training_kind.from_config({**plain.get_config(), **settings})

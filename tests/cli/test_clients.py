@@ -131,12 +131,7 @@ def test_the_work_goes_on_without_a_log_which_is_not_in_the_output(files, redire
 
 @pytest.mark.parametrize(
     ("redirection", "status", "error"),
-    [
-        (">/dev/full", 1, FULL),
-        (">/dev/full 2>/dev/full", 1, ""),
-        ("| true", 1, ""),
-        (">&-", 0, ""),
-    ],
+    [(">/dev/full", 1, FULL), (">/dev/full 2>/dev/full", 1, ""), ("| true", 1, ""), (">&-", 0, "")],
 )
 def test_a_result_that_cannot_be_written(files, redirection, status, error):
     found, out, err = bleu(files, redirection)

@@ -47,10 +47,7 @@ def test_ctrl_c_ends_promptly_and_a_second_run_goes_on(tmp_path, capsys):
     flags += ["--problem=usr_slow", "--vocab_size=500"]
     command = [sys.executable, "-m", "t2t_revival.cli.datagen", *flags]
     process = subprocess.Popen(
-        beginning_with(INTERRUPTIBLE, command),
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
+        beginning_with(INTERRUPTIBLE, command), stderr=subprocess.PIPE, text=True, start_new_session=True
     )
     assert process.stderr is not None
     for line in process.stderr:

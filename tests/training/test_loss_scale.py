@@ -27,7 +27,7 @@ def trained_in_float16(shard: Path, out: Path, **config: Any) -> tuple[dict[str,
 
 
 def scaled(hparams: HParams, accumulate: int = 1) -> tuple[TrainingOptimizer, list[tf.Variable]]:
-    optimizer = make_optimizer(hparams, accumulate, scales_loss=True)
+    optimizer = make_optimizer(hparams, accumulate, "float16")
     variables = [tf.Variable(tf.ones((3, 4)))]
     optimizer.build(variables)
     return optimizer, variables

@@ -15,6 +15,8 @@ from tests.support.copy_shards import assert_same
 from tests.support.guide_packages import guide_package
 
 RNG = np.random.default_rng(10)
+OTHERS = "adamax", "lamb", "lion", "rmsprop", "sgd"
+NIGHTLY = [pytest.param(name, marks=pytest.mark.nightly) for name in OTHERS]
 
 
 def plain_adam(start: np.ndarray, gradients: np.ndarray, h: HParams) -> np.ndarray:
@@ -70,6 +72,17 @@ def test_accumulated_gradients_make_one_update_of_their_mean(tiny_hparams: HPara
     np.testing.assert_allclose(got, plain_adam(start, means, tiny_hparams), atol=2e-5)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_muons_steps_are_orthogonal(tiny_hparams: HParams, dtype: str) -> None:
+    """Singular values of a step are about 1 (Jordan et al., 2024), times the factor of Moonlight."""
+    start, gradients = np.zeros((3, 4), "float32"), RNG.standard_normal((1, 3, 4)).astype("float32")
+    moved = updated(make_optimizer(tiny_hparams.replace(optimizer="muon"), dtype=dtype), start, gradients)
+    values = np.linalg.svd(-moved / (float(learning_rate(tiny_hparams, 1)) * 0.2 * 4**0.5))[1]
+    assert np.all((values > 0.6) & (values < 1.3))
+    left, _, right = np.linalg.svd(gradients[0], full_matrices=False)
+    assert np.sum(-moved * (left @ right)) > 0.97 * np.linalg.norm(moved) * 3**0.5
+
+
 @pytest.mark.parametrize("accumulate", [1, 3])
 def test_learning_rate_of_an_update(tiny_hparams: HParams, accumulate: int) -> None:
     """The reported rate is the one used: with one gradient, Adam's first step is the rate itself."""
@@ -94,11 +107,11 @@ def test_a_compiled_model_is_saved_with_its_optimizer(tiny_hparams: HParams, tmp
         np.testing.assert_array_equal(np.array(a), np.array(b))
 
 
-@pytest.mark.parametrize("scales_loss", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
 def test_a_loop_of_ones_own_prints_no_warning(
-    scales_loss: bool, tiny_hparams: HParams, caplog: pytest.LogCaptureFixture
+    dtype: str, tiny_hparams: HParams, caplog: pytest.LogCaptureFixture
 ) -> None:
-    optimizer = make_optimizer(tiny_hparams, scales_loss=scales_loss)
+    optimizer = make_optimizer(tiny_hparams, dtype=dtype)
     variable = keras.Variable(np.ones(3, "float32"))
     optimizer.build([variable])
 
@@ -117,16 +130,7 @@ def test_a_loop_of_ones_own_prints_no_warning(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("slow_lion", "adafactor", "muon"),
-        *(
-            pytest.param(name, marks=pytest.mark.nightly)
-            for name in ("adamax", "lamb", "lion", "rmsprop", "sgd")
-        ),
-    ],
-)
+@pytest.mark.parametrize("name", ["slow_lion", "adafactor", "muon", *NIGHTLY])
 def test_other_optimizers_skip_updates_average_weights_and_resume(
     name: str, shard: Path, tmp_path: Path
 ) -> None:

@@ -35,10 +35,7 @@ SECTIONS = ("{", "[")  # how names of tags of templates begin
 SLASH = r"(?:\\*/)"
 BRACKETS = {  # around tags, as characters, entities and escapes
     "": ("<", ">"),
-    "entities": (
-        r"&(?:amp;)*(?:lt|\#0*60|\#[xX]0*3[cC]);",
-        r"&(?:amp;)*(?:gt|\#0*62|\#[xX]0*3[eE]);",
-    ),
+    "entities": (r"&(?:amp;)*(?:lt|\#0*60|\#[xX]0*3[cC]);", r"&(?:amp;)*(?:gt|\#0*62|\#[xX]0*3[eE]);"),
     "escapes": (r"\\+(?:u00|x)3[cC]", r"\\+(?:u00|x)3[eE]"),
 }
 
