@@ -5,8 +5,8 @@ benchmarks/lab_notes/small_corpora.md has the trainings by which it was chosen.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Any
 
 from t2t_revival import registration
 from t2t_revival.hparams.base import small
@@ -14,7 +14,9 @@ from t2t_revival.hparams.hparams import HParams
 
 AUTO = "auto"
 MINUTES = 30.0  # of a training whose length nobody gives
+PACE = 4000  # tokens a second, of two cores: what fits into minutes, so that no dropout depends on a machine
 USUAL = 30_000, 20 * 30_000  # pairs and tokens, where none are known
+DROPOUTS = ((12, 0.1), (40, 0.2), (math.inf, 0.3))  # for fewer epochs than these
 
 
 @dataclass(frozen=True)
@@ -25,20 +27,14 @@ class Fit:
         pairs: exclusive bound of the size.
         pieces: of the vocabulary.
         epochs: after which scores on dev rise no more.
-        changes: of the set `small`.
     """
 
     pairs: int
     pieces: int
     epochs: int
-    changes: dict[str, Any]
 
 
-FITS = (
-    Fit(10_000, 2000, 300, {"layer_prepostprocess_dropout": 0.3}),
-    Fit(60_000, 4000, 150, {"layer_prepostprocess_dropout": 0.3}),
-    Fit(1_000_000, 8000, 30, {"layer_prepostprocess_dropout": 0.1}),
-)
+FITS = (Fit(10_000, 2000, 300), Fit(60_000, 4000, 150), Fit(1_000_000, 8000, 30))
 
 
 def vocab_sizes(usual: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
@@ -47,15 +43,19 @@ def vocab_sizes(usual: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ..
     return own + tuple(size for size in usual if size[0] > own[-1][0])
 
 
-def fitted(pairs: int, tokens: int) -> HParams:
+def fitted(pairs: int, tokens: int, minutes: float = MINUTES, updates: int = 0) -> HParams:
     """Returns the set for a corpus; its `train_steps` are those after which scores rise no more.
 
     Args:
         pairs: of the corpus.
         tokens: of the longer sides of its pairs.
+        minutes: of the training; they decide with the tokens how much dropout there is.
+        updates: of the training, where they are given instead.
     """
     fit = next((fit for fit in FITS if pairs < fit.pairs), FITS[-1])
-    hparams = small().replace(
+    hparams = small()
+    seen = updates * hparams.batch_size or 60 * minutes * PACE
+    hparams = hparams.replace(
         pos="rotary",
         optimizer="muon",
         learning_rate_schedule="constant*linear_warmup*single_cycle_cos_decay",
@@ -63,7 +63,7 @@ def fitted(pairs: int, tokens: int) -> HParams:
         learning_rate_warmup_steps=600,
         attention_dropout=0.1,
         relu_dropout=0.1,
-        **fit.changes,
+        layer_prepostprocess_dropout=next(rate for epochs, rate in DROPOUTS if seen < epochs * tokens),
     )
     return hparams.of_length(max(1000, fit.epochs * tokens // hparams.batch_size), falls=True)
 

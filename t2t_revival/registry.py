@@ -112,13 +112,17 @@ def hparams(name: str, overrides: str = "") -> HParams:
     return HPARAMS[name]().override(overrides)
 
 
-def usual_hparams(problem: Problem, metadata: Metadata) -> tuple[str, HParams]:
-    """Returns the hparams for a problem's data where nobody names a set, and the name of their set."""
+def usual_hparams(
+    problem: Problem, metadata: Metadata, minutes: float = auto.MINUTES, updates: int = 0
+) -> tuple[str, HParams]:
+    """Returns the name of a set for a problem's data and its hparams, of a training of minutes or updates."""
     counts = metadata.splits["train"]
     tiny, small, base = problem.usual_hparams
     name = tiny if metadata.source == "sample" else base if counts.examples >= auto.FITS[-1].pairs else small
     tokens = sum(length * examples for length, examples in counts.lengths.items())
-    return name, auto.fitted(counts.examples, tokens) if name == auto.AUTO else hparams(name)
+    if name != auto.AUTO:
+        return name, hparams(name)
+    return name, auto.fitted(counts.examples, tokens, minutes, updates)
 
 
 def fit_vocabulary(problem: Problem) -> None:

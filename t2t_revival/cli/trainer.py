@@ -107,11 +107,12 @@ def _train(flags: TrainerFlags) -> int:
         flags.generate_data(problem)
     data = problem.open(flags.data_path)
     if fits:
-        name, usual = registry.usual_hparams(problem, data.metadata)
+        updates = hparams.train_steps if flags.train_steps or "train_steps=" in flags.hparams else 0
+        minutes = config.train_minutes or MINUTES
+        name, usual = registry.usual_hparams(problem, data.metadata, minutes, updates)
         hparams = _hparams(flags, folder, like, usual)
-        has_length = flags.train_steps or config.train_minutes or "train_steps=" in flags.hparams
-        if name == AUTO and not has_length:
-            config = replace(config, train_minutes=MINUTES)
+        if name == AUTO and not updates:
+            config = replace(config, train_minutes=minutes)
         say(_choice(data, name, hparams, config))
     start = Start.prepare(data, hparams, flags.named_set(), config, folder)
     for note in data.check_origins() if has_data else ():
@@ -138,7 +139,8 @@ def _choice(data: Data, name: str, hparams: HParams, config: RunConfig) -> str:
     counts, pieces = data.metadata.splits[TRAIN], data.vocabularies.inputs.size
     why = f"{counts.examples:,} pairs" if data.metadata.source != "sample" else "the sample corpus"
     layers = f"{hparams.encoder_layers}+{hparams.decoder_layers} layers"
-    parts = [layers, f"{hparams.hidden_size}/{hparams.filter_size}", f"{pieces:,} pieces", config.precision]
+    parts = [layers, f"{hparams.hidden_size}/{hparams.filter_size}", f"{pieces:,} pieces"]
+    parts += [f"dropout {hparams.layer_prepostprocess_dropout:g}", config.precision]
     if name != AUTO:
         parts.insert(0, f"the set {name}")
     if config.train_minutes:
