@@ -199,6 +199,6 @@ def pairs_of(batch: tuple[np.ndarray, ...]) -> list[tuple[list[int], list[int]]]
 
 
 def dev_batches(problem: Text2TextProblem, data_dir: Path, **settings: Any) -> list[tuple[np.ndarray, ...]]:
-    """Returns the batches of an evaluation: inputs, labels and weights."""
+    """Returns the batches of an evaluation: inputs, targets, and 1 for each token of these."""
     made = evaluation_batches(problem.open(data_dir).split("dev"), HPARAMS, **settings)
-    return [(features["inputs"], labels, weights) for features, labels, weights in made]
+    return [(batch["inputs"], batch["targets"], (batch["targets"] != 0).astype(np.float32)) for batch in made]
