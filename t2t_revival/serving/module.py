@@ -14,9 +14,10 @@ from t2t_revival.data.vocabulary.text_encoder import symbol
 from t2t_revival.decoding.addons import addon
 from t2t_revival.decoding.capabilities import SAVED_MODEL, check, check_held
 from t2t_revival.decoding.engine import Inputs, SearchSettings
+from t2t_revival.decoding.hypothesis_scores import NEG_INF
 from t2t_revival.decoding.lines.preprocessor import known_tags
 from t2t_revival.decoding.options import INT8, MIN_EXTRA_LENGTH_OF_TREE, MIXED_BFLOAT16, Role
-from t2t_revival.decoding.search.beams import NEG_INF, Results
+from t2t_revival.decoding.search.beams import Results
 from t2t_revival.decoding.search.sampling import draws_in_graph
 from t2t_revival.decoding.search.search_graph import SearchGraph, Weights
 from t2t_revival.errors import T2TError

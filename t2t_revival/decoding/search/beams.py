@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
 import tensorflow as tf
 
 from t2t_revival.decoding.addons import addon
 from t2t_revival.decoding.engine import SearchSettings
+from t2t_revival.decoding.hypothesis_scores import NEG_INF
 from t2t_revival.model import DecoderState
-
-NEG_INF = -np.inf  # log-probability of a hypothesis that does not exist
 
 
 class Sentences(NamedTuple):

@@ -19,14 +19,12 @@ from keras import ops, tree
 
 from t2t_revival.data.vocabulary.text_encoder import EOS, PAD
 from t2t_revival.decoding.engine import SearchSettings, max_output_length
-from t2t_revival.decoding.hypothesis_scores import beginning_with, score
+from t2t_revival.decoding.hypothesis_scores import NEG_INF, TopK, beginning_with, score
 from t2t_revival.model.incremental import DecoderState, FixedCache, InModelPrecision
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.options import DecodeHParams
     from t2t_revival.model import Transformer
-
-NEG_INF = float("-inf")  # log-probability of a hypothesis that does not exist
 
 
 class Sentences(NamedTuple):
@@ -69,15 +67,6 @@ class FixedBeams(NamedTuple):
     self_bias: Any
     self_caches: Any
     words_emitted: Any
-
-
-class TopK(NamedTuple):
-    """The best candidates of each sentence, best first; see `beam_search.TopK`."""
-
-    seq: Any
-    log_probs: Any
-    finished: Any
-    parents: Any
 
 
 def search(
