@@ -264,11 +264,6 @@ class Translator(LineTranslator):
         """The model on TensorFlow; with CTranslate2, raises `T2TError`."""
         return self._engine.model
 
-    @property
-    def num_columns(self) -> int:
-        """The number of outputs of a line that is not blank, those that do not exist included."""
-        return self.options.outputs
-
     def origin(self, has_terms: bool = False) -> dict[str, Any]:
         """Returns everything that outputs depend on, but for the lines, by names for people."""
         assert self.checkpoint

@@ -121,7 +121,6 @@ class ServingModule(tf.Module):
         if not (separates_words or self._graph.constraint):
             self._description = Description.of(translator, aligns=heads is not None).to_json()
             self.describe = tf.function(self._describe, input_signature=OPTIONS[:1], autograph=False)
-        if self.describe:
             self.translate_with_tables = self._compile([*OPTIONS, TABLES])
             self.translate_with_prefixes = self._compile([*OPTIONS, PREFIXES])
         if not separates_words:
