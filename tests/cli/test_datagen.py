@@ -11,17 +11,13 @@ from t2t_revival import T2TError, registry
 from t2t_revival.cli import datagen, trainer
 from t2t_revival.cli.support import problem_flags
 from tests.cli.conftest import failure
+from tests.support.line_corpus import write_pairs
 
 
 @pytest.fixture
 def corpus(tmp_path):
-    folder = tmp_path / "corpus"
-    folder.mkdir()
-    for split, count in (("train", 60), ("dev", 4)):
-        for language, word in (("en", "dogs"), ("de", "Hunde")):
-            lines = "".join(f"{n} {word} see the {n * n} {word}\n" for n in range(count))
-            (folder / f"{split}.{language}").write_text(lines)
-    return folder
+    pairs = [(f"{n} dogs see the {n * n} dogs", f"{n} Hunde see the {n * n} Hunde") for n in range(60)]
+    return write_pairs(tmp_path / "corpus", {"train": pairs, "dev": pairs[:4]})
 
 
 def run(*flags):

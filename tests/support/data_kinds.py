@@ -25,6 +25,7 @@ from t2t_revival.data.batching import (
 )
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 from tests.support.copy_shards import split_of
+from tests.support.line_corpus import write_pairs
 
 WORDS = [
     ("dog", "Hund"),
@@ -85,11 +86,11 @@ def write_sources(folder: Path) -> Path:
     news, talks = pairs(240, "news"), pairs(60, "talks")
     for at, pair in enumerate([*FAULTY, news[3], news[4]]):
         news.insert(20 * at, pair)
-    write_lines(folder / "news", {"train": news, "dev": pairs(24, "dev"), "test": pairs(5, "test")})
-    write_lines(folder / "talks", {"train": talks, "dev": pairs(10, "talks dev")})
-    weighted = write_lines(folder / "weighted", {"train": news, "dev": talks[:9]})
+    write_pairs(folder / "news", {"train": news, "dev": pairs(24, "dev"), "test": pairs(5, "test")})
+    write_pairs(folder / "talks", {"train": talks, "dev": pairs(10, "talks dev")})
+    weighted = write_pairs(folder / "weighted", {"train": news, "dev": talks[:9]})
     write_text(weighted / "train.weights", [f"{number % 7 / 2}" for number in range(len(news))])
-    aligned = write_lines(folder / "aligned", {"train": news, "dev": talks[:9]})
+    aligned = write_pairs(folder / "aligned", {"train": news, "dev": talks[:9]})
     write_text(aligned / "train.align", [links(*pair) for pair in news])
     (folder / "mixture.yaml").write_text(MIXTURE)
     (folder / "languages.yaml").write_text(LANGUAGES)
@@ -126,15 +127,6 @@ def trees(count: int, seed: str) -> list[str]:
         return f"(S {draw.choice(nouns)} (VP {draw.choice(verbs)} {end}))"
 
     return [f"(TOP {sentence(draw.randint(0, 2))})" for _ in range(count)]
-
-
-def write_lines(folder: Path, splits: Mapping[str, Sequence[tuple[str, str]]]) -> Path:
-    """Writes the two files of each split."""
-    folder.mkdir()
-    for split, rows in splits.items():
-        for side, language in enumerate(("en", "de")):
-            write_text(folder / f"{split}.{language}", [row[side] for row in rows])
-    return folder
 
 
 def write_text(path: Path, lines: Sequence[str]) -> None:
