@@ -8,6 +8,7 @@ import pytest
 from t2t_revival import sample_corpus
 from t2t_revival.reproduction.runs import Runs
 from t2t_revival.reproduction.scales import Scale
+from tests.support.line_corpus import write_lines
 
 SPLITS = {"train": slice(400), "dev": slice(400, 420), "test": slice(420, 440)}
 
@@ -52,8 +53,7 @@ def write_corpus(folder: Path) -> Path:
     """Writes few sentences of the sample corpus, in three languages."""
     for split, part in SPLITS.items():
         for language in ("en", "de", "fr"):
-            lines = "".join(f"{line}\n" for line in sample_corpus.lines(f"train.{language}")[part])
-            (folder / f"{split}.{language}").write_text(lines, encoding="utf-8")
+            write_lines(folder / f"{split}.{language}", sample_corpus.lines(f"train.{language}")[part])
     return folder
 
 

@@ -25,7 +25,7 @@ from t2t_revival.data.batching import (
 )
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 from tests.support.copy_shards import split_of
-from tests.support.line_corpus import write_pairs
+from tests.support.line_corpus import write_lines, write_pairs
 
 WORDS = [
     ("dog", "Hund"),
@@ -89,14 +89,14 @@ def write_sources(folder: Path) -> Path:
     write_pairs(folder / "news", {"train": news, "dev": pairs(24, "dev"), "test": pairs(5, "test")})
     write_pairs(folder / "talks", {"train": talks, "dev": pairs(10, "talks dev")})
     weighted = write_pairs(folder / "weighted", {"train": news, "dev": talks[:9]})
-    write_text(weighted / "train.weights", [f"{number % 7 / 2}" for number in range(len(news))])
+    write_lines(weighted / "train.weights", [f"{number % 7 / 2}" for number in range(len(news))])
     aligned = write_pairs(folder / "aligned", {"train": news, "dev": talks[:9]})
-    write_text(aligned / "train.align", [links(*pair) for pair in news])
+    write_lines(aligned / "train.align", [links(*pair) for pair in news])
     (folder / "mixture.yaml").write_text(MIXTURE)
     (folder / "languages.yaml").write_text(LANGUAGES)
     (folder / "trees").mkdir()
     for split, count in (("train", 120), ("dev", 8)):
-        write_text(folder / "trees" / f"{split}.trees", trees(count, split))
+        write_lines(folder / "trees" / f"{split}.trees", trees(count, split))
     text = [side for pair in news for side in pair]
     for name, lines, size in (("given", text, 300), ("short", text[:20], 100)):
         vocabulary = SubwordVocabulary.build_from_generator(lines, size)
@@ -127,10 +127,6 @@ def trees(count: int, seed: str) -> list[str]:
         return f"(S {draw.choice(nouns)} (VP {draw.choice(verbs)} {end}))"
 
     return [f"(TOP {sentence(draw.randint(0, 2))})" for _ in range(count)]
-
-
-def write_text(path: Path, lines: Sequence[str]) -> None:
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 def open_problem(kind: Kind, sources: Path) -> Text2TextProblem:

@@ -9,7 +9,6 @@ import numpy as np
 
 from t2t_revival import DecodeHParams, registry
 from t2t_revival.addons.back_translation.corpus import BackTranslation, MonolingualText
-from t2t_revival.addons.distillation.blocks import DecodedBlocks
 from t2t_revival.addons.distillation.teacher_outputs import TeacherOutputs
 from t2t_revival.checkpoints import directory, file
 from t2t_revival.decoding.trained_models import TrainedModel
@@ -65,10 +64,9 @@ def back_translation(
     return BackTranslation(folder, model, registry.problem(problem), "fingerprint", options, opened, **blocks)
 
 
-def content(blocks: DecodedBlocks) -> dict[str, bytes]:
+def content(folder: Path) -> dict[str, bytes]:
     """All files by name, hidden ones too."""
-    files = [path for path in blocks.folder.rglob("*") if path.is_file()]
-    return {str(path.relative_to(blocks.folder)): path.read_bytes() for path in files}
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def lines(path: Path) -> list[str]:

@@ -28,9 +28,13 @@ def write_pairs(folder, pairs, languages=("en", "de")):
     folder.mkdir(exist_ok=True)
     for split, lines in pairs.items():
         for side, language in enumerate(languages):
-            text = "".join(f"{pair[side]}\n" for pair in lines)
-            (folder / f"{split}.{language}").write_text(text, encoding="utf-8")
+            write_lines(folder / f"{split}.{language}", [pair[side] for pair in lines])
     return folder
+
+
+def write_lines(path, lines):
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
 
 
 def translation(corpus, **settings):
