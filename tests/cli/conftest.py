@@ -89,6 +89,16 @@ def export_dir(trained, tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="module")
+def server():
+    """A server that answers lines in capitals."""
+    from tests.support.model_server import ModelServer, echo
+
+    server = ModelServer(echo)
+    yield server
+    server.close()
+
+
 @pytest.fixture
 def out(trained, tmp_path):
     """Copy of the output_dir that a test may change."""
