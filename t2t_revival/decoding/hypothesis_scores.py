@@ -45,6 +45,11 @@ class Term(NamedTuple):
     apply: Callable[[Any, Any, Any], Any]
 
 
+def is_active(beams: Any) -> Any:
+    """Returns which sentences of `Beams` or `FixedBeams` are not done, bool [batch]."""
+    return beams.alive_log_probs[:, 0] > NEG_INF
+
+
 def length_penalty(log_prob: Any, length: Any, alpha: Any) -> Any:
     """Returns log-probability / length penalty, which is ((5 + length) / 6)^alpha.
 

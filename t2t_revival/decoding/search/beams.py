@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from t2t_revival.decoding.addons import addon
 from t2t_revival.decoding.engine import SearchSettings
-from t2t_revival.decoding.hypothesis_scores import NEG_INF
+from t2t_revival.decoding.hypothesis_scores import NEG_INF, is_active
 from t2t_revival.model import DecoderState
 
 
@@ -102,11 +102,6 @@ def select_parents(beams: Beams, parents: Any) -> Beams:
     of_beams = beams.self_bias, beams.self_caches, beams.words_emitted
     bias, caches, words = tf.nest.map_structure(of_parents, of_beams)
     return beams._replace(self_bias=bias, self_caches=caches, words_emitted=words)
-
-
-def is_active(beams: Beams) -> Any:
-    """Returns which sentences are not done, bool [batch]."""
-    return beams.alive_log_probs[:, 0] > NEG_INF
 
 
 def num_active(beams: Beams) -> Any:

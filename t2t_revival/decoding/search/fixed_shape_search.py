@@ -19,7 +19,7 @@ from keras import ops, tree
 
 from t2t_revival.data.vocabulary.text_encoder import EOS, PAD
 from t2t_revival.decoding.engine import SearchSettings, max_output_length
-from t2t_revival.decoding.hypothesis_scores import NEG_INF, TopK, beginning_with, score
+from t2t_revival.decoding.hypothesis_scores import NEG_INF, TopK, beginning_with, is_active, score
 from t2t_revival.model.incremental import DecoderState, FixedCache, InModelPrecision
 
 if TYPE_CHECKING:
@@ -145,11 +145,6 @@ def initial_beams(sentences: Sentences, positions: int) -> FixedBeams:
         self_caches=state.self_caches,
         words_emitted=state.words_emitted,
     )
-
-
-def is_active(beams: FixedBeams) -> Any:
-    """Returns which sentences are not done, bool [batch]."""
-    return beams.alive_log_probs[:, 0] > NEG_INF
 
 
 def grow(beams: FixedBeams, logits: Any, sentences: Sentences) -> FixedBeams:
