@@ -15,7 +15,7 @@ from threading import Thread
 from typing import Any
 from urllib.parse import urlsplit
 
-from t2t_revival.data.base_source import Source, choices_for, folder_files
+from t2t_revival.data.base_source import Source, folder_files
 from t2t_revival.errors import T2TError
 from t2t_revival.utils import native_log
 from t2t_revival.utils.extras import require
@@ -51,10 +51,6 @@ class LibrarySource(Source):
             if present := [name for name in candidates if self._sizes.get(name)]:
                 names[split] = present[0]
         return names
-
-    @property
-    def _choices(self) -> str:
-        return choices_for(self.source_lang, self.target_lang)
 
     def _require_languages(self, columns: Iterable[str]) -> None:
         for language in (self.source_lang, self.target_lang):
