@@ -193,12 +193,6 @@ def _copy(variable: Any) -> np.ndarray:
     return values if values.flags.writeable else values.copy()
 
 
-def load_weights(path: Path) -> tuple[dict[str, np.ndarray], dict]:
-    """Reads the weights to use, by their names in a checkpoint, and the meta data; see `StoredWeights`."""
-    stored = StoredWeights(path)
-    return dict(stored), stored.meta
-
-
 def restore_weights(model: Any, path: Path) -> int:
     """Loads a checkpoint's weights into `model`, and returns its step.
 
