@@ -186,8 +186,7 @@ class Metadata:
             T2TError: the file is corrupt, or of another format version.
         """
         values = checked_json.load(path, HINT)
-        known = [field.name for field in dataclasses.fields(cls)]
-        checked_json.check_fields(path, values, known, LATER, REMEDY)
+        checked_json.check_fields(path, values, cls, LATER, REMEDY)
         splits = {split: SplitCounts.from_dict(counts) for split, counts in values["splits"].items()}
         recorded = {name: Origins.from_dict(values[name]) for name in ("origins", "given_vocabularies")}
         metadata = cls(**{**values, **recorded, "splits": splits})
