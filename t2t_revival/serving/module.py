@@ -176,15 +176,12 @@ class ServingModule(tf.Module):
             DEFAULT: self.translate,
             WITH_OPTIONS: self.translate_with_options,
             WITH_SAMPLING: self.translate_with_sampling,
+            DESCRIBE: self.describe,
+            WITH_TABLES: self.translate_with_tables,
+            WITH_PREFIXES: self.translate_with_prefixes,
+            SCORE: self.score,
         }
-        if self.describe:
-            functions[DESCRIBE] = self.describe
-        if self.translate_with_tables:
-            functions[WITH_TABLES] = self.translate_with_tables
-            functions[WITH_PREFIXES] = self.translate_with_prefixes
-        if self.score:
-            functions[SCORE] = self.score
-        return functions
+        return {name: function for name, function in functions.items() if function}
 
     @tf.function(input_signature=OPTIONS[:1], autograph=False)
     def translate(self, inputs: tf.Tensor) -> Outputs:
