@@ -357,9 +357,8 @@ class TrainingBatches:
         if weights is None:
             return _Batch(arrays, counts, EQUAL_WEIGHTS)
         if places:
-            own = weights[members]
             flat = np.zeros(self._packed_shape, np.float32)
-            flat[arrays[SEGMENTS[1]] > 0] = np.repeat(own, pairs.targets.lengths[members])
+            flat[arrays[SEGMENTS[1]] > 0] = np.repeat(weights[members], pairs.targets.lengths[members])
             return _Batch(arrays, counts, flat)
         return _Batch(arrays, counts, np.pad(weights[members], (0, rows - len(members)))[:, None])
 

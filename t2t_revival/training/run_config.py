@@ -122,14 +122,12 @@ class WarmStart:
         def read() -> tuple[Path, dict[str, np.ndarray], dict]:
             path = next(choices).path
             stored = StoredWeights(path)
-            return path, dict(stored), stored.meta
+            weights = {name: array for name, array in stored.items() if array.dtype.kind == "f"}
+            return path, weights, stored.meta  # without random states
 
         path, arrays, meta = taking_next(
             read, self.asked, lambda error: notes.append(checkpoints.ignored_checkpoint(error))
         )
-        arrays = {
-            name: array for name, array in arrays.items() if array.dtype.kind == "f"
-        }  # no random states
         for name, array in arrays.items():
             if not np.isfinite(array).all():
                 weight = name.removeprefix(checkpoints.MODEL)
