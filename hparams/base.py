@@ -104,11 +104,11 @@ def parsing_small() -> HParams:
     )
 
 
-def register_variation(set_: Callable[[], HParams], name: str, summary: str, field: str, value: Any) -> None:
-    """Registers another set with one field changed; `summary` is its line in `--registry_help`."""
+def register_variation(set_: Callable[[], HParams], name: str, summary: str, **changes: Any) -> None:
+    """Registers another set with some fields changed; `summary` is its line in `--registry_help`."""
 
     def variation() -> HParams:
-        return set_().replace(**{field: value})
+        return set_().replace(**changes)
 
     variation.__name__, variation.__doc__ = name, summary
     registration.register_hparams(variation)
@@ -135,7 +135,7 @@ TABLE_3 = (  # the other rows: name, description, changed field, value, end of T
     ("table3_e_learned", "row (E): learned positional embedding instead of sinusoids", "pos", "emb", ""),
 )
 for _name, _description, _field, _value, _ in TABLE_3:
-    register_variation(base, _name, f"Table 3, {_description}.", _field, _value)
+    register_variation(base, _name, f"Table 3, {_description}.", **{_field: _value})
 
 
 @registration.register_hparams

@@ -140,26 +140,19 @@ def transformer_parsing_ice() -> HParams:
     return transformer_base_single_gpu().replace(batch_size=4096, shared_embedding_and_softmax_weights=False)
 
 
-@registration.register_hparams
-def transformer_relative() -> HParams:
-    """T2T's base model with relative positions (Shaw et al., 2018), alike from a distance of 20 on."""
-    return transformer_base().replace(pos="relative", max_relative_position=20)
-
-
-@registration.register_hparams
-def transformer_relative_tiny() -> HParams:
-    """T2T's tiny model with relative positions."""
-    return transformer_tiny().replace(pos="relative", max_relative_position=20)
-
-
-@registration.register_hparams
-def transformer_relative_big() -> HParams:
-    """T2T's big model with relative positions."""
-    return transformer_big().replace(pos="relative", max_relative_position=20)
-
+for _set, _name, _summary in (
+    (
+        transformer_base,
+        "transformer_relative",
+        "T2T's base model with relative positions (Shaw et al., 2018), alike from a distance of 20 on.",
+    ),
+    (transformer_tiny, "transformer_relative_tiny", "T2T's tiny model with relative positions."),
+    (transformer_big, "transformer_relative_big", "T2T's big model with relative positions."),
+):
+    register_variation(_set, _name, _summary, pos="relative", max_relative_position=20)
 
 # The rows of table 3, on T2T's base model.
 for *_, _field, _value, _name in (*TABLE_3, ("num_hidden_layers", 10, "l10")):
     if _name:
         summary = f"T2T's base model with {_field}={_value}."
-        register_variation(transformer_base, f"transformer_{_name}", summary, _field, _value)
+        register_variation(transformer_base, f"transformer_{_name}", summary, **{_field: _value})

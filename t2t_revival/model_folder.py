@@ -102,9 +102,7 @@ class Run:
         if not path.exists():
             raise T2TError(f"no trained model in {output_dir}: {TRAIN_OR_GIVE}")
         values = checked_json.load(path, HINT)
-        checked_json.check_fields(
-            path, values, [field.name for field in dataclasses.fields(cls)], LATER, HINT
-        )
+        checked_json.check_fields(path, values, cls, LATER, HINT)
         try:
             return cls(**values)
         except T2TError as error:

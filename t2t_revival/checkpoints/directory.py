@@ -141,23 +141,14 @@ def remove_unfinished(output_dir: Path) -> None:
 
 def model_arrays(model: Any) -> dict[str, np.ndarray]:
     """Weights and random states of a model, by their names in a checkpoint. Raises as `by_path`."""
-    return {name: _copy(variable) for name, variable in model_variables(model).items()}
-
-
-def model_variables(model: Any) -> dict[str, Any]:
-    """Returns the variables of `model_arrays`, which change with the model."""
-    return {MODEL + path: variable for path, variable in by_path(_own_variables(model)).items()}
+    return {MODEL + path: _copy(variable) for path, variable in by_path(_own_variables(model)).items()}
 
 
 def optimizer_arrays(optimizer: Any) -> dict[str, np.ndarray]:
     """Moments of an optimizer and averages of weights by their names in a checkpoint. Raises as `by_path`."""
-    return {name: _copy(variable) for name, variable in optimizer_variables(optimizer).items()}
-
-
-def optimizer_variables(optimizer: Any) -> dict[str, Any]:
-    """Returns the variables of `optimizer_arrays`, which change with the training."""
-    averages = {EMA + weight.path: average for weight, average in optimizer.moving_averages}
-    return {**{OPTIMIZER + path: moment for path, moment in _moments(optimizer).items()}, **averages}
+    variables = {OPTIMIZER + path: moment for path, moment in _moments(optimizer).items()}
+    variables |= {EMA + weight.path: average for weight, average in optimizer.moving_averages}
+    return {name: _copy(variable) for name, variable in variables.items()}
 
 
 def check_paths(model: Any) -> None:
@@ -200,12 +191,6 @@ def _copy(variable: Any) -> np.ndarray:
     """Copies a variable's values; JAX returns a view of memory that the next step writes to."""
     values = variable.numpy()
     return values if values.flags.writeable else values.copy()
-
-
-def load_weights(path: Path) -> tuple[dict[str, np.ndarray], dict]:
-    """Reads the weights to use, by their names in a checkpoint, and the meta data; see `StoredWeights`."""
-    stored = StoredWeights(path)
-    return dict(stored), stored.meta
 
 
 def restore_weights(model: Any, path: Path) -> int:

@@ -156,8 +156,9 @@ class StoredWeights(Mapping[str, "np.ndarray"]):
 
     def __init__(self, path: Path) -> None:
         with _opened(path) as (archive, self.meta):
-            names = [name for name in _checksums(archive) if name.startswith((MODEL, EMA))]
-        self._stored = {MODEL + name.partition("/")[2]: name for name in sorted(names, key=_is_average)}
+            stored = _checksums(archive)
+        names = [name for kind in (MODEL, EMA) for name in stored if name.startswith(kind)]
+        self._stored = {MODEL + name.partition("/")[2]: name for name in names}  # averages last
         with _reading(path):
             self._path, self._archive = path, zipfile.ZipFile(path)
         self._adapters: dict[str, np.ndarray] = {}
@@ -185,10 +186,6 @@ class StoredWeights(Mapping[str, "np.ndarray"]):
 
     def __len__(self) -> int:
         return len(self._stored) - len(self._adapters)
-
-
-def _is_average(name: str) -> bool:
-    return name.startswith(EMA)
 
 
 @contextmanager

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from t2t_revival import registry
 from t2t_revival.checkpoints.averaging import average_latest, check_averages, sliding_averages
-from t2t_revival.checkpoints.directory import BEST, Checkpoint, list_checkpoints
+from t2t_revival.checkpoints.directory import BEST, Checkpoint
 from t2t_revival.checkpoints.selection import NEWEST, candidates, mark_average, mark_stopped_early
 from t2t_revival.cli.support import tensorflow_setup, wait_flags
 from t2t_revival.cli.support.command import Command
@@ -160,12 +160,7 @@ def _sliding_averages(flags: AverageFlags) -> None:
     count = flags.n or model.hparams.average_checkpoints
     check_averages(folder, model_dir, count, flags.mix_data)
     model.copy_to(folder)
-    checkpoints = wait_flags.step_files(
-        lambda: list_checkpoints(model_dir),
-        flags.wait_minutes,
-        f"a checkpoint in {model_dir}",
-        flags.min_steps,
-    )
+    checkpoints = wait_flags.new_checkpoints(model_dir, flags.wait_minutes, flags.min_steps)
     made = 0
     waiting = f"{folder}: another t2t-avg-all is writing there; waiting until it ends"
     with exclusive_lock(folder, None, lambda: say(waiting)):

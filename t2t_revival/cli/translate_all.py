@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from t2t_revival import registry
-from t2t_revival.checkpoints.directory import Checkpoint, list_checkpoints
+from t2t_revival.checkpoints.directory import Checkpoint
 from t2t_revival.checkpoints.file import CheckpointNotFoundError, CorruptCheckpointError, written_at
 from t2t_revival.cli.support import tensorflow_setup, wait_flags
 from t2t_revival.cli.support.command import Command
@@ -123,12 +123,7 @@ def _translate(
     """
     steps: list[int] = []
     translator: Translator | None = None
-    for checkpoint in wait_flags.step_files(
-        lambda: list_checkpoints(model.path),
-        flags.wait_minutes,
-        f"a checkpoint in {model.path}",
-        flags.min_steps,
-    ):
+    for checkpoint in wait_flags.new_checkpoints(model.path, flags.wait_minutes, flags.min_steps):
         path, note = folder / f"{model.run.problem}-{checkpoint.step}", ", there already"
         if not path.exists():
             say(f"step {checkpoint.step}: translating")

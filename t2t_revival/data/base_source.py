@@ -241,6 +241,10 @@ class Source(abc.ABC):
     def close(self) -> None:  # noqa: B027 (optional)
         """Removes temporary files after the last read."""
 
+    @property
+    def _choices(self) -> str:
+        return choices_for(self.source_lang, self.target_lang)
+
 
 def pair_fault(pair: Any) -> str | None:
     """Describes the fault of an invalid pair (source, target); `None` if it is valid."""

@@ -30,8 +30,6 @@ HISTORY = 4096  # produced batches whose state is kept
 EQUAL_WEIGHTS = np.ones((1, 1), np.float32)
 ORDER_SETTINGS = ("seed", "shards", "chunk", "mixture")  # which determine the order of an epoch's examples
 MIN_WIDTH = 16  # tokens; narrower batches would save little time
-# an `Element` without weights; labels, int32, and weights, float32, [n, target]
-EvaluationBatch: TypeAlias = tuple[Element, np.ndarray, np.ndarray]
 
 
 def bucket_boundaries(
@@ -359,9 +357,8 @@ class TrainingBatches:
         if weights is None:
             return _Batch(arrays, counts, EQUAL_WEIGHTS)
         if places:
-            own = weights[members]
             flat = np.zeros(self._packed_shape, np.float32)
-            flat[arrays[SEGMENTS[1]] > 0] = np.repeat(own, pairs.targets.lengths[members])
+            flat[arrays[SEGMENTS[1]] > 0] = np.repeat(weights[members], pairs.targets.lengths[members])
             return _Batch(arrays, counts, flat)
         return _Batch(arrays, counts, np.pad(weights[members], (0, rows - len(members)))[:, None])
 
@@ -404,21 +401,20 @@ class _Batch(NamedTuple):
 
 
 def evaluation_batches(
-    data: SplitData, hparams: HParams, *, replicas: int = 1, fixed_shapes: bool = False, packed: bool = False
-) -> list[EvaluationBatch]:
+    data: SplitData, hparams: HParams, *, fixed_shapes: bool = False, packed: bool = False
+) -> list[Element]:
     """Returns batches of every example once, without truncation; those that are not packed longest first.
 
     Args:
         data: the split.
         hparams: `batch_size` is read, and `max_length` where they are packed.
-        replicas: the number of rows of every batch is a multiple of this; all-PAD rows fill it up.
         fixed_shapes: pad both sides to the same power of two and fill up rows, so that there are few shapes,
             one for each width (XLA compiles each shape separately).
         packed: several examples share a row of `max_length` positions, in batches of the shape of a
             training's; those that are longer come in batches of other shapes.
 
     Returns:
-        Inputs, labels and weights, which are 1 at every non-pad target position.
+        Elements as those of a training, without weights.
 
     Raises:
         T2TError: a shard is missing or corrupt.
@@ -430,7 +426,7 @@ def evaluation_batches(
     order = np.lexsort((source, target, longest))[::-1]
     made: list[Element] = []
     if packed:
-        shape, is_short = packed_shape(hparams, replicas), longest[order] <= hparams.max_length
+        shape, is_short = packed_shape(hparams, replicas=1), longest[order] <= hparams.max_length
         for batch in packed_batches(order[is_short], source, target, *shape):
             places = places_of(batch, source, target)
             made.append(packed_sides(pairs, np.concatenate(batch), places, shape))
@@ -439,9 +435,9 @@ def evaluation_batches(
     while begin < len(order):
         width = int(longest[order[begin]])
         width = fixed_width(width) if fixed_shapes else width
-        most_rows = replicas * bucket_batch_sizes([width], hparams.batch_size)[0]
+        (most_rows,) = bucket_batch_sizes([width], hparams.batch_size)
         members = order[begin : begin + most_rows]
-        shape = (most_rows, width) if fixed_shapes else (-(-len(members) // replicas) * replicas, 0)
+        shape = (most_rows, width) if fixed_shapes else (len(members), 0)
         made.append({name: side.padded(members, *shape) for name, side in zip(SIDES, pairs, strict=True)})
         begin += most_rows
-    return [(batch, batch["targets"], (batch["targets"] != 0).astype(np.float32)) for batch in made]
+    return made

@@ -186,8 +186,7 @@ class Metadata:
             T2TError: the file is corrupt, or of another format version.
         """
         values = checked_json.load(path, HINT)
-        known = [field.name for field in dataclasses.fields(cls)]
-        checked_json.check_fields(path, values, known, LATER, REMEDY)
+        checked_json.check_fields(path, values, cls, LATER, REMEDY)
         splits = {split: SplitCounts.from_dict(counts) for split, counts in values["splits"].items()}
         recorded = {name: Origins.from_dict(values[name]) for name in ("origins", "given_vocabularies")}
         metadata = cls(**{**values, **recorded, "splits": splits})
@@ -314,28 +313,22 @@ class DataConfig:
             T2TError: source, vocabulary size, vocabularies or cleaning differ, or word alignments are
                 missing.
         """
-        held: dict[str, Any] = {
-            "data_source": made.source,
-            "separate_vocabularies": bool(made.target_vocab_file),
-            "clean": made.clean,
-            "make_alignments": made.aligned,
-            "normalize": made.normalize,
-        }
-        asked: dict[str, Any] = {
-            "data_source": source or None,
-            "separate_vocabularies": self.separate_vocabularies,
-            "clean": self.clean,
-            "make_alignments": self.make_alignments or None,
-            "normalize": self.normalize or None,
+        compared: dict[str, tuple[Any, Any]] = {  # what is there, and what is asked for
+            "data_source": (made.source, source or None),
+            "separate_vocabularies": (bool(made.target_vocab_file), self.separate_vocabularies),
+            "clean": (made.clean, self.clean),
+            "make_alignments": (made.aligned, self.make_alignments or None),
+            "normalize": (made.normalize, self.normalize or None),
         }
         for vocabulary, file in zip(made.vocabularies, (*self.vocab_file, None, None), strict=False):
             if file and not self._is_of(file, vocabulary, data_dir):
-                held["vocab_file"], asked["vocab_file"] = vocabulary.name, str(file)
+                compared["vocab_file"] = vocabulary.name, str(file)
             if not file and self.vocab_size not in (0, vocabulary.size):
-                held["vocab_size"], asked["vocab_size"] = vocabulary.size, self.vocab_size
-        now = MadeOf({name: value for name, value in asked.items() if value is not None})
+                compared["vocab_size"] = vocabulary.size, self.vocab_size
+        held = MadeOf({name: there for name, (there, _) in compared.items()})
+        now = MadeOf({name: asked for name, (_, asked) in compared.items() if asked is not None})
         remedy = "give another --data_dir, ask for what is there, or replace it with t2t-datagen --overwrite"
-        MadeOf(held).check(now, f"{data_dir} holds {made.name} made with", remedy)
+        held.check(now, f"{data_dir} holds {made.name} made with", remedy)
 
     def _is_of(self, file: Path, made: VocabularyFile, data_dir: Path) -> bool:
         """Returns whether a vocabulary is that of a file, or with `update_vocab`, one with more pieces."""

@@ -7,7 +7,7 @@ import os
 import textwrap
 import time
 from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from functools import cached_property
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -15,7 +15,7 @@ from threading import Thread
 from typing import Any
 from urllib.parse import urlsplit
 
-from t2t_revival.data.base_source import Source, choices_for, folder_files
+from t2t_revival.data.base_source import Source, folder_files
 from t2t_revival.errors import T2TError
 from t2t_revival.utils import native_log
 from t2t_revival.utils.extras import require
@@ -51,10 +51,6 @@ class LibrarySource(Source):
             if present := [name for name in candidates if self._sizes.get(name)]:
                 names[split] = present[0]
         return names
-
-    @property
-    def _choices(self) -> str:
-        return choices_for(self.source_lang, self.target_lang)
 
     def _require_languages(self, columns: Iterable[str]) -> None:
         for language in (self.source_lang, self.target_lang):
@@ -146,10 +142,9 @@ class TfdsSource(LibrarySource):
         """Implements `Source.version`, without the network; sets of the hub are not asked for theirs."""
         if self._dataset.startswith("huggingface:"):
             return ""
-        try:
+        with suppress(T2TError):  # not on this machine, which is no fault of data that was made elsewhere
             return str(self._found.info.version)
-        except T2TError:  # not on this machine, which is no fault of data that was made elsewhere
-            return ""
+        return ""
 
     def download_note(self) -> str:
         """Implements `Source.download_note`; the size is that of the files whose size TFDS knows."""
@@ -225,12 +220,10 @@ class HuggingFaceSource(LibrarySource):
         if self._folder:
             return ""
         owner, *rest = self._dataset.split("/", 2)
-        try:
-            with self._loading(), self._datasets(offline=True) as datasets:
-                builder = datasets.load_dataset_builder("/".join([owner, *rest[:1]]), *rest[1:])
-                return str(builder.hash or "")
-        except T2TError:  # not on this machine, which is no fault of data that was made elsewhere
-            return ""
+        with suppress(T2TError), self._loading(), self._datasets(offline=True) as datasets:
+            builder = datasets.load_dataset_builder("/".join([owner, *rest[:1]]), *rest[1:])
+            return str(builder.hash or "")
+        return ""  # not on this machine, which is no fault of data that was made elsewhere
 
     def pairs(self, split: str, start: int, stop: int) -> Iterator[tuple[str, str]]:
         """Implements `Source.pairs`; a line break inside a text becomes a space, and null an empty text."""

@@ -181,8 +181,7 @@ class FolderSource(Source):
 
     def check(self) -> None:
         if not self._folder.is_dir():
-            choices = choices_for(self.source_lang, self.target_lang)
-            raise T2TError(f"--data_source={self._data_source}: no such folder; {choices}")
+            raise T2TError(f"--data_source={self._data_source}: no such folder; {self._choices}")
 
     def files(self) -> list[Path]:
         names = [self.source_lang, self.target_lang, "align"]
@@ -225,8 +224,7 @@ class FolderSource(Source):
 
     def _index(self, file: Path) -> IndexedFile:
         if not file.is_file():
-            choices = choices_for(self.source_lang, self.target_lang)
-            raise T2TError(f"{file}: no such file, nor {file.name}.gz; {choices}")
+            raise T2TError(f"{file}: no such file, nor {file.name}.gz; {self._choices}")
         if file.suffix != ".gz":
             return index_text(file, file)
         plain = self._unpacked(file)

@@ -207,11 +207,14 @@ class Engine(Protocol):
     description: str
     out_of_memory: ClassVar[type[Exception]] = MemoryError
     place: ClassVar[Place]
+    _model: Transformer | None = None  # if Keras computes it
 
     @property
     def model(self) -> Transformer:
         """The model, if Keras computes it; else raises `T2TError`."""
-        raise T2TError("the model is not on TensorFlow: use --engine=tensorflow")
+        if self._model is None:
+            raise T2TError("the model is not on TensorFlow: use --engine=tensorflow")
+        return self._model
 
     def load_weights(self, checkpoint: Checkpoint) -> None:
         """Loads the weights of another checkpoint of the same training.
@@ -219,6 +222,7 @@ class Engine(Protocol):
         Raises:
             T2TError: the checkpoint is corrupt, or of another model.
         """
+        restore_weights(self.model, checkpoint.path)
 
     def search(self, inputs: Inputs) -> tuple[Any, Any]:
         """Decodes sentences; settings and arrays are those of Python and NumPy.

@@ -11,6 +11,24 @@ from typing import Any, NamedTuple
 
 from t2t_revival.data.vocabulary.text_encoder import PAD
 
+NEG_INF = float("-inf")  # log-probability of a hypothesis that does not exist
+
+
+class TopK(NamedTuple):
+    """The best candidates of each sentence at a position, best first.
+
+    Attributes:
+        seq: tokens, the new one included, int32 [batch, candidates, length]; longer in fixed shapes.
+        log_probs: float32 [batch, candidates]; `NEG_INF` marks an unused place.
+        finished: whether they end with EOS, bool [batch, candidates].
+        parents: index of the alive hypothesis that each extends, int32 [batch, candidates].
+    """
+
+    seq: Any
+    log_probs: Any
+    finished: Any
+    parents: Any
+
 
 class Term(NamedTuple):
     """A term of the score, with its setting. Where that is 0, there is no such term.
@@ -25,6 +43,11 @@ class Term(NamedTuple):
 
     name: str
     apply: Callable[[Any, Any, Any], Any]
+
+
+def is_active(beams: Any) -> Any:
+    """Returns which sentences of `Beams` or `FixedBeams` are not done, bool [batch]."""
+    return beams.alive_log_probs[:, 0] > NEG_INF
 
 
 def length_penalty(log_prob: Any, length: Any, alpha: Any) -> Any:
@@ -112,4 +135,4 @@ def beginning_with(first: int, logits: Any, is_beginning: Any) -> Any:
     from keras import ops
 
     others = ops.not_equal(ops.arange(ops.shape(logits)[-1]), first)
-    return ops.where(ops.logical_and(is_beginning, others), float("-inf"), logits)
+    return ops.where(ops.logical_and(is_beginning, others), NEG_INF, logits)

@@ -14,7 +14,7 @@ import numpy as np
 from t2t_revival.checkpoints.directory import Checkpoint, OnDamaged
 from t2t_revival.checkpoints.selection import NAMES
 from t2t_revival.data.vocabulary import Vocabularies
-from t2t_revival.data.vocabulary.sentencepiece import EOS, until_eos
+from t2t_revival.data.vocabulary.sentencepiece import EOS
 from t2t_revival.data.vocabulary.text_encoder import symbol
 from t2t_revival.data.word_alignment import Link
 from t2t_revival.decoding import capabilities, engines
@@ -25,7 +25,7 @@ from t2t_revival.decoding.engines import Model
 from t2t_revival.decoding.lines.batching import BatchPlan, OnProgress, Result, map_batches, without
 from t2t_revival.decoding.lines.detailer import Detailer, Hypothesis, encode_pairs
 from t2t_revival.decoding.lines.fastest_batch import fastest_batch_size
-from t2t_revival.decoding.lines.line_decoder import Request
+from t2t_revival.decoding.lines.line_decoder import Request, trimmed
 from t2t_revival.decoding.lines.local_search import LocalModel, LocalSearch
 from t2t_revival.decoding.lines.notes import NO_HEADS, OF_ENSEMBLE, OnNote, ignore_note
 from t2t_revival.decoding.lines.pipeline import LineTranslator, warn_of_truncation
@@ -264,11 +264,6 @@ class Translator(LineTranslator):
         """The model on TensorFlow; with CTranslate2, raises `T2TError`."""
         return self._engine.model
 
-    @property
-    def num_columns(self) -> int:
-        """The number of outputs of a line that is not blank, those that do not exist included."""
-        return self.options.outputs
-
     def origin(self, has_terms: bool = False) -> dict[str, Any]:
         """Returns everything that outputs depend on, but for the lines, by names for people."""
         assert self.checkpoint
@@ -311,7 +306,7 @@ class Translator(LineTranslator):
         check_not_forked(self._process)
         found, scores = self._engine.search(Inputs(pad([source]), SearchSettings.of(self.options)))
         ids = np.asarray(found)[0, 0].tolist() if np.asarray(scores)[0, 0] > -np.inf else []
-        return ids[: ids.index(EOS) + 1] if EOS in ids else until_eos(ids)
+        return trimmed(ids)
 
     def score(
         self, pairs: Iterable[tuple[str, str]], on_truncation: OnTruncation | None = None, first_line: int = 1

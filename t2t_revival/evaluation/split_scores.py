@@ -13,7 +13,7 @@ from keras import ops
 
 from t2t_revival.checkpoints.directory import restore_weights
 from t2t_revival.curve_files import Scores
-from t2t_revival.data.batching import EvaluationBatch, evaluation_batches
+from t2t_revival.data.batching import Element, evaluation_batches
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.decoding.engine import EngineConfig
 from t2t_revival.decoding.lines.batching import map_parallel
@@ -55,9 +55,9 @@ class TeacherForced:
             self._sums = tf.function(sums, reduce_retracing=True, autograph=False)
         else:
             self._num_parallel_batches = 1
-            self._sums = JaxProgram(model, partial(_sums, model, ops.argmax), 2)
+            self._sums = JaxProgram(model, partial(_sums, model, ops.argmax), num_arrays=1)
 
-    def __call__(self, batches: Sequence[EvaluationBatch]) -> dict[str, float]:
+    def __call__(self, batches: Sequence[Element]) -> dict[str, float]:
         """Computes scores of the batches' non-pad target tokens, without label smoothing.
 
         Args:
@@ -68,8 +68,7 @@ class TeacherForced:
             the share of tokens that the model found most likely.
         """
         log_loss = correct = tokens = 0.0
-        parallel = self._num_parallel_batches
-        for sums in map_parallel(lambda batch: self._sums(*batch[:2]), iter(batches), parallel):
+        for sums in map_parallel(self._sums, iter(batches), self._num_parallel_batches):
             log_loss, correct, tokens = (
                 total + float(part) for total, part in zip((log_loss, correct, tokens), sums, strict=True)
             )
@@ -225,8 +224,9 @@ def _mean(scores: dict[str, Scores]) -> Scores:
     return means | {f"{name}/{corpus}": scores[corpus][name] for name in each for corpus in scores}
 
 
-def _sums(model: Any, argmax: Callable[..., Any], inputs: dict[str, Any], labels: Any) -> tuple[Any, ...]:
+def _sums(model: Any, argmax: Callable[..., Any], inputs: dict[str, Any]) -> tuple[Any, ...]:
     """Returns sums over a batch: of negative log-probabilities, of correct tokens, and of all tokens."""
+    labels = inputs["targets"]
     logits = ops.cast(model(inputs, training=False), "float32")  # [batch, target, vocab]
     mask = ops.cast(labels > 0, "float32")
     losses = ops.sparse_categorical_crossentropy(labels, logits, from_logits=True)  # [batch, target]

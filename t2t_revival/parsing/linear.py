@@ -10,7 +10,7 @@ is learned as
     target  (S (NP XX XX )NP (VP XX )VP XX )S
 
 A constituent is an opening and a closing token, both with its label; every word is XX, whatever its tag.
-Tokens are separated by spaces. The inverse gives every word the tag XX, unless tags are given.
+Tokens are separated by spaces. The inverse gives every word the tag XX.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def labels(text: str) -> set[str]:
     return {token.removeprefix(OPEN) for token in text.split() if token.startswith(OPEN)}
 
 
-def delinearise(text: str, words: Sequence[str], tags: Sequence[str] | None = None) -> tuple[Tree, bool]:
+def delinearise(text: str, words: Sequence[str]) -> tuple[Tree, bool]:
     """Returns the tree of a sequence of tokens over exactly these words.
 
     Malformed sequences are repaired. A closing token closes all constituents down to the innermost one of
@@ -65,19 +65,17 @@ def delinearise(text: str, words: Sequence[str], tags: Sequence[str] | None = No
     the innermost open constituent. Constituents that are open at the end are closed. Several trees, or none,
     are put under TOP.
 
-    The tokens are separated by spaces; without `tags`, every word has the tag XX.
+    The tokens are separated by spaces; every word has the tag XX.
 
     Returns:
         The tree, and whether it was repaired.
 
     Raises:
-        ValueError: there are no words, or another number of tags.
+        ValueError: there are no words.
     """
     if not words:
         raise ValueError("a tree needs words")
-    if tags is None:
-        tags = [WORD] * len(words)
-    builder = _Builder([Tree(tag, [word]) for tag, word in zip(tags, words, strict=True)])
+    builder = _Builder([Tree(WORD, [word]) for word in words])
     for token in text.split():
         builder.add(token)
     return builder.finish()

@@ -34,20 +34,9 @@ def read_trees(path: str | Path) -> Iterator[Tree]:
     Raises:
         T2TError: the file cannot be read, or is not Penn bracketing; names file and line.
     """
-    return (tree for _, tree in numbered_trees(path))
-
-
-def numbered_trees(path: str | Path) -> Iterator[tuple[int, Tree]]:
-    """Yields the trees as `read_trees`, each with the number of the line on which it begins."""
-    return trees_in(file_lines(Path(path)), str(path))
-
-
-def trees_in(lines: Iterable[str], where: str) -> Iterator[tuple[int, Tree]]:
-    """Yields the trees of lines as `numbered_trees`; errors name the file `where`."""
-    for number, text in _bracketings(lines, where):
-        tree = cleaned(_parsed(text, f"{where}, line {number}")) if text else None
-        if tree is not None:
-            yield number, tree
+    bracketings = _bracketings(file_lines(Path(path)), str(path))
+    trees = (cleaned(_parsed(text, f"{path}, line {number}")) for number, text in bracketings if text)
+    return (tree for tree in trees if tree is not None)
 
 
 def sentences_in(lines: Iterable[str], where: str) -> Iterator[tuple[int, Tree | None]]:

@@ -14,9 +14,10 @@ from t2t_revival.data.vocabulary.text_encoder import symbol
 from t2t_revival.decoding.addons import addon
 from t2t_revival.decoding.capabilities import SAVED_MODEL, check, check_held
 from t2t_revival.decoding.engine import Inputs, SearchSettings
+from t2t_revival.decoding.hypothesis_scores import NEG_INF
 from t2t_revival.decoding.lines.preprocessor import known_tags
 from t2t_revival.decoding.options import INT8, MIN_EXTRA_LENGTH_OF_TREE, MIXED_BFLOAT16, Role
-from t2t_revival.decoding.search.beams import NEG_INF, Results
+from t2t_revival.decoding.search.beams import Results
 from t2t_revival.decoding.search.sampling import draws_in_graph
 from t2t_revival.decoding.search.search_graph import SearchGraph, Weights
 from t2t_revival.errors import T2TError
@@ -120,7 +121,6 @@ class ServingModule(tf.Module):
         if not (separates_words or self._graph.constraint):
             self._description = Description.of(translator, aligns=heads is not None).to_json()
             self.describe = tf.function(self._describe, input_signature=OPTIONS[:1], autograph=False)
-        if self.describe:
             self.translate_with_tables = self._compile([*OPTIONS, TABLES])
             self.translate_with_prefixes = self._compile([*OPTIONS, PREFIXES])
         if not separates_words:
@@ -176,15 +176,12 @@ class ServingModule(tf.Module):
             DEFAULT: self.translate,
             WITH_OPTIONS: self.translate_with_options,
             WITH_SAMPLING: self.translate_with_sampling,
+            DESCRIBE: self.describe,
+            WITH_TABLES: self.translate_with_tables,
+            WITH_PREFIXES: self.translate_with_prefixes,
+            SCORE: self.score,
         }
-        if self.describe:
-            functions[DESCRIBE] = self.describe
-        if self.translate_with_tables:
-            functions[WITH_TABLES] = self.translate_with_tables
-            functions[WITH_PREFIXES] = self.translate_with_prefixes
-        if self.score:
-            functions[SCORE] = self.score
-        return functions
+        return {name: function for name, function in functions.items() if function}
 
     @tf.function(input_signature=OPTIONS[:1], autograph=False)
     def translate(self, inputs: tf.Tensor) -> Outputs:

@@ -199,7 +199,6 @@ class Monitor:
         began = time.monotonic()
         is_evaluated = progress.is_every(config.eval_frequency)
         if is_evaluated or self._engine.all_reduce_max(self._is_time_to_save()):
-            self._engine.synchronize()
             self.save()
         if is_evaluated:
             self.score()
@@ -232,8 +231,9 @@ class Monitor:
     def save(self) -> None:
         """Begins to write a checkpoint of the last update, unless that has one; raises as `wait`.
 
-        Arrays are copied at once, and written by a thread while training goes on.
+        All processes must call it. Arrays are copied at once, and written by a thread while training goes on.
         """
+        self._engine.synchronize()
         progress, optimizer = self._progress, self._model.optimizer
         if progress.step == progress.saved or not self._engine.chief:
             return

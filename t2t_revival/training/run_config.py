@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from t2t_revival import registry
 from t2t_revival.checkpoints import directory as checkpoints
-from t2t_revival.checkpoints.file import is_adapter
+from t2t_revival.checkpoints.file import StoredWeights, is_adapter
 from t2t_revival.checkpoints.selection import select_checkpoint, taking_next
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.data.vocabulary.extension import extends
@@ -121,14 +121,13 @@ class WarmStart:
 
         def read() -> tuple[Path, dict[str, np.ndarray], dict]:
             path = next(choices).path
-            return path, *checkpoints.load_weights(path)
+            stored = StoredWeights(path)
+            weights = {name: array for name, array in stored.items() if array.dtype.kind == "f"}
+            return path, weights, stored.meta  # without random states
 
         path, arrays, meta = taking_next(
             read, self.asked, lambda error: notes.append(checkpoints.ignored_checkpoint(error))
         )
-        arrays = {
-            name: array for name, array in arrays.items() if array.dtype.kind == "f"
-        }  # no random states
         for name, array in arrays.items():
             if not np.isfinite(array).all():
                 weight = name.removeprefix(checkpoints.MODEL)

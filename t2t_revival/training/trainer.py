@@ -232,7 +232,6 @@ class Trainer:
                     monitor.act()
                 if monitor.is_over():
                     break
-            engine.synchronize()
             monitor.save()
             monitor.wait()
         except Exception as error:
@@ -241,7 +240,6 @@ class Trainer:
             if not (is_spoilt or needs_others):
                 with suppress(Exception):  # of a device or disk that has failed, which the first error says
                     progress.add(engine.results())
-                    engine.synchronize()
                     monitor.save()
                     monitor.wait()
             raise engine.translate(error) from None

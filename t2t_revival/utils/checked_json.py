@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Mapping, Set
 from pathlib import Path
 from typing import Any
 
@@ -44,22 +45,20 @@ def load(path: Path, hint: str) -> dict[str, Any]:
     return values
 
 
-def check_fields(
-    path: Path, found: Mapping[str, Any], names: Iterable[str], later: Set[str], hint: str
-) -> None:
+def check_fields(path: Path, found: Mapping[str, Any], kind: type[Any], later: Set[str], hint: str) -> None:
     """Checks that an object has the fields that this version reads. Errors end with the hint.
 
     Args:
         path: the file, for errors.
         found: the object.
-        names: of all fields.
+        kind: the dataclass of all fields.
         later: fields that have come into the format since, which may be missing.
         hint: for errors.
 
     Raises:
         T2TError: another version has written the file, or it is corrupt.
     """
-    names = set(names)
+    names = {field.name for field in dataclasses.fields(kind)}
     missing, unknown = names - later - found.keys(), found.keys() - names
     if found.get(FORMAT, NEWEST) != NEWEST or missing or unknown:
         differs = f"format {found.get(FORMAT, NEWEST)}, and this one reads {NEWEST}"

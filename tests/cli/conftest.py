@@ -11,6 +11,7 @@ from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.cli import exporter
 from t2t_revival.model_folder import ModelFolder, Run
 from tests.support.copy_task import shared_models
+from tests.support.line_corpus import houses, write_pairs
 
 SMALL = HParams(num_hidden_layers=1, hidden_size=8, filter_size=8, num_heads=2, max_length=30)
 VOCAB = 310
@@ -58,12 +59,9 @@ def write_checkpoint():
 def trained(tmp_path_factory):
     """A data_dir and an output_dir of a model with random weights, which no test writes to."""
     root = tmp_path_factory.mktemp("trained")
-    corpus, data = root / "corpus", root / "data"
-    corpus.mkdir()
-    for split, count in (("train", 40), ("dev", 5), ("test", 4)):
-        for language, words in (("en", "the dog sees {} houses"), ("de", "der Hund sieht {} Häuser")):
-            lines = (words.format(f"{split}{number}") for number in range(count))
-            (corpus / f"{split}.{language}").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    sizes = {"train": 40, "dev": 5, "test": 4}
+    pairs = {split: houses(f"{split}{number}" for number in range(size)) for split, size in sizes.items()}
+    corpus, data = write_pairs(root / "corpus", pairs), root / "data"
     problem = registry.problem("translate_ende", data_source=str(corpus), vocab_size=VOCAB)
     problem.generate_data(data)
     vocabulary = problem.open(data).vocabularies.inputs
@@ -89,6 +87,16 @@ def export_dir(trained, tmp_path_factory):
     folder = tmp_path_factory.mktemp("export")
     assert exporter.main(["t2t-exporter", f"--output_dir={trained / 'out'}", f"--export_dir={folder}"]) == 0
     return folder
+
+
+@pytest.fixture(scope="module")
+def server():
+    """A server that answers lines in capitals."""
+    from tests.support.model_server import ModelServer, echo
+
+    server = ModelServer(echo)
+    yield server
+    server.close()
 
 
 @pytest.fixture

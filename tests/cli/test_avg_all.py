@@ -2,19 +2,18 @@
 
 import threading
 from contextlib import ExitStack
+from functools import partial
 
 import numpy as np
 import pytest
 
 from t2t_revival.checkpoints import directory as checkpoints
-from t2t_revival.cli import avg_all
 from t2t_revival.model_folder import Run
 from t2t_revival.utils.files import exclusive_lock
 from tests.cli.conftest import failure
+from tests.support.processes import run_command
 
-
-def run(*arguments):
-    return avg_all.main(["t2t-avg-all", *map(str, arguments)])
+run = partial(run_command, "t2t-avg-all")
 
 
 def weights(path):

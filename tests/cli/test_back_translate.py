@@ -8,6 +8,7 @@ import pytest
 from t2t_revival.cli import back_translate, datagen
 from t2t_revival.model_folder import Run
 from tests.support.command_lines import last_of_each
+from tests.support.decoded_blocks import lines
 
 LINES = ["the dog sees 3 houses", "", "the cat", "dog " * 40, "houses"]
 DECODED = [LINES[number] for number in (0, 2, 4)]
@@ -34,10 +35,6 @@ def flags(out, tmp_path):
     mono = tmp_path / "mono.en.gz"
     mono.write_bytes(gzip.compress("".join(f"{line}\n" for line in LINES).encode()))
     return [f"--model_dir={out}", f"--mono={mono}", f"--corpus_dir={tmp_path / 'it is back'}", DECODING]
-
-
-def lines(path):
-    return path.read_text(encoding="utf-8").splitlines()
 
 
 def test_a_corpus_and_the_next_command(flags, tmp_path, capsys):

@@ -12,19 +12,15 @@ from sacrebleu.metrics import BLEU
 
 from t2t_revival.cli import bleu
 from t2t_revival.metrics.bleu import chrf_score, paper_style_bleu, sacrebleu_score, t2t_bleu
+from tests.support.line_corpus import write_lines
 
 TRANSLATIONS = ["Ein Hund läuft durch den Park.", "Zwei E-Bikes stehen vor dem Haus."]
 REFERENCES = ["Ein Hund läuft durch den grünen Park.", "Zwei E-Bikes stehen vor einem Haus."]
 
 
-def write(path, lines):
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    return path
-
-
 @pytest.fixture
 def files(tmp_path):
-    return [write(tmp_path / "out.de", TRANSLATIONS), write(tmp_path / "ref.de", REFERENCES)]
+    return [write_lines(tmp_path / "out.de", TRANSLATIONS), write_lines(tmp_path / "ref.de", REFERENCES)]
 
 
 def run(translation, reference, *more):
@@ -32,7 +28,7 @@ def run(translation, reference, *more):
 
 
 def test_scores(files, capsys):
-    write(files[0], [TRANSLATIONS[0].lower(), TRANSLATIONS[1]])
+    write_lines(files[0], [TRANSLATIONS[0].lower(), TRANSLATIONS[1]])
     given = [TRANSLATIONS[0].lower(), TRANSLATIONS[1]], REFERENCES
     assert run(*files, "--target_lang=de") == 0
     assert capsys.readouterr().out.splitlines() == [
@@ -51,10 +47,10 @@ def test_another_unicode_form_than_that_of_the_references_is_named(files, capsys
     assert "Unicode" not in capsys.readouterr().err
     for decomposed, other in (files, files[::-1]):
         before = decomposed.read_text(encoding="utf-8")
-        write(decomposed, [unicodedata.normalize("NFD", line) for line in before.splitlines()])
+        write_lines(decomposed, [unicodedata.normalize("NFD", line) for line in before.splitlines()])
         assert run(decomposed, other) == 0
         assert f"{decomposed}: 1 of 2 lines are in another Unicode form" in capsys.readouterr().err
-        write(decomposed, before.splitlines())
+        write_lines(decomposed, before.splitlines())
 
 
 def test_one_variant(files, capsys):
@@ -91,20 +87,23 @@ def test_files_may_come_in_any_form(files, tmp_path, capsys, monkeypatch):
 
 
 def test_tabs_of_nbest_are_warned_of(tmp_path, capsys):
-    reference = write(tmp_path / "ref.de", ["Ein Hund läuft.", "Zwei\tHäuser stehen dort."])
-    nbest = write(tmp_path / "nbest", ["Ein Hund läuft.\tEin Hund rennt.", "Zwei\tHäuser stehen."])
+    reference = write_lines(tmp_path / "ref.de", ["Ein Hund läuft.", "Zwei\tHäuser stehen dort."])
+    nbest = write_lines(tmp_path / "nbest", ["Ein Hund läuft.\tEin Hund rennt.", "Zwei\tHäuser stehen."])
     assert run(nbest, reference) == 0
     assert capsys.readouterr().err.startswith(
         f"warning: {nbest}: 1 of 2 lines contain tabs, as written with return_beams"
     )
-    plain = write(tmp_path / "plain", ["Ein Hund läuft.", "Zwei\tHäuser stehen."])
+    plain = write_lines(tmp_path / "plain", ["Ein Hund läuft.", "Zwei\tHäuser stehen."])
     assert run(plain, reference) == 0
     assert "tabs" not in capsys.readouterr().err, "a tab of the reference's own"
 
 
 @pytest.fixture
 def chinese(tmp_path):
-    return [write(tmp_path / "out", ["我们喜欢这只狗。"]), write(tmp_path / "ref", ["我们喜欢这只猫。"])]
+    return [
+        write_lines(tmp_path / "out", ["我们喜欢这只狗。"]),
+        write_lines(tmp_path / "ref", ["我们喜欢这只猫。"]),
+    ]
 
 
 @pytest.mark.parametrize("flags", [["--target_lang=zh"], ["--target_lang=zho_Hans"]])
@@ -119,9 +118,9 @@ def test_chinese_has_its_own_tokenizer(chinese, flags, capsys):
 
 @pytest.mark.parametrize("form", ["--reference={0},{1}", "--reference={0} --reference={1}"])
 def test_several_references(tmp_path, form, capsys):
-    output = write(tmp_path / "out", ["a little cat sat down here"])
+    output = write_lines(tmp_path / "out", ["a little cat sat down here"])
     texts = ["the small cat sat down"], ["a little cat has sat down"]
-    files = [write(tmp_path / f"ref{number}", lines) for number, lines in enumerate(texts)]
+    files = [write_lines(tmp_path / f"ref{number}", lines) for number, lines in enumerate(texts)]
     assert bleu.main(["t2t-bleu", f"--translation={output}", *form.format(*files).split()]) == 0
     lines = capsys.readouterr().out.splitlines()
     right = BLEU().corpus_score(["a little cat sat down here"], list(texts)).score

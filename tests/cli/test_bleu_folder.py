@@ -10,6 +10,7 @@ from tensorboard.compat.proto.event_pb2 import Event
 
 from t2t_revival.cli import bleu
 from t2t_revival.cli.bleu import list_translations
+from tests.support.line_corpus import write_lines
 
 REFERENCES = ["Ein Hund läuft durch den grünen Park.", "Zwei E-Bikes stehen vor dem Haus."]
 OUTPUTS = {
@@ -19,10 +20,9 @@ OUTPUTS = {
 
 
 def write(path, lines, time=0.0):
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    write_lines(path, lines)
     if time:
         os.utime(path, (time, time))
-    return path
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ import pytest
 from t2t_revival.cli import bleu as bleu_command
 from t2t_revival.utils.files import atomic_write
 from tests.support.commands import run
-from tests.support.model_server import HOST, ModelServer, echo
+from tests.support.model_server import HOST
 from tests.support.processes import run_command
 
 pytestmark = pytest.mark.slow
@@ -24,13 +24,6 @@ FORMS = {
     "in.gz": gzip.compress(LINES),
     "packed": gzip.compress(LINES),
 }
-
-
-@pytest.fixture(scope="module")
-def server():
-    server = ModelServer(echo)
-    yield server
-    server.close()
 
 
 @pytest.fixture(params=["decoder", "grpc", "rest"])

@@ -3,29 +3,25 @@
 import gzip
 import logging
 import sys
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
 
 from t2t_revival import T2TError, registry
-from t2t_revival.cli import datagen, trainer
+from t2t_revival.cli import trainer
 from t2t_revival.cli.support import problem_flags
 from tests.cli.conftest import failure
+from tests.support.line_corpus import write_pairs
+from tests.support.processes import run_command
+
+run = partial(run_command, "t2t-datagen")
 
 
 @pytest.fixture
 def corpus(tmp_path):
-    folder = tmp_path / "corpus"
-    folder.mkdir()
-    for split, count in (("train", 60), ("dev", 4)):
-        for language, word in (("en", "dogs"), ("de", "Hunde")):
-            lines = "".join(f"{n} {word} see the {n * n} {word}\n" for n in range(count))
-            (folder / f"{split}.{language}").write_text(lines)
-    return folder
-
-
-def run(*flags):
-    return datagen.main(["t2t-datagen", *map(str, flags)])
+    pairs = [(f"{n} dogs see the {n * n} dogs", f"{n} Hunde see the {n * n} Hunde") for n in range(60)]
+    return write_pairs(tmp_path / "corpus", {"train": pairs, "dev": pairs[:4]})
 
 
 def generate(corpus, data, *more):

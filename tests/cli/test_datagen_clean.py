@@ -4,6 +4,7 @@ import pytest
 
 from t2t_revival.cli import datagen
 from tests.cli.conftest import failure
+from tests.support.line_corpus import write_pairs
 
 TABLE = """\
 rule         dropped
@@ -19,15 +20,9 @@ duplicate          2  an earlier pair has the same source and target
 
 @pytest.fixture
 def corpus(tmp_path):
-    folder = tmp_path / "corpus"
-    folder.mkdir()
     good = [(f"{n} dogs see the {n * n} dogs", f"{n} Hunde sehen die {n * n} Hunde") for n in range(60)]
     train = [*good, ("same", "same"), ("", "x"), good[0], ("CafÃ©", "Lokal"), good[1]]
-    for split, pairs in (("train", train), ("dev", good[:4])):
-        for side, language in enumerate(("en", "de")):
-            lines = "".join(f"{pair[side]}\n" for pair in pairs)
-            (folder / f"{split}.{language}").write_text(lines, encoding="utf-8")
-    return folder
+    return write_pairs(tmp_path / "corpus", {"train": train, "dev": good[:4]})
 
 
 def generate(corpus, data, *more, command=datagen, problem="translate_ende"):

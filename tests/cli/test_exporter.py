@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,6 @@ from tensorflow_serving.apis.prediction_log_pb2 import PredictionLog
 from tensorflow_serving.config.model_server_config_pb2 import ModelServerConfig
 
 from t2t_revival import Translator
-from t2t_revival.cli import exporter
 from t2t_revival.serving.export import WARMUP
 from t2t_revival.serving.signatures import (
     DEFAULT,
@@ -25,7 +25,9 @@ from t2t_revival.serving.signatures import (
     WITH_TABLES,
 )
 from tests.contract.decoding import PIECES, copied
+from tests.support.processes import run_command
 
+run = partial(run_command, "t2t-exporter")
 LINES = ["the dog sees 3 houses", "", "der Hund sieht Häuser 🦓"]
 ASK = """
 import json, sys
@@ -40,10 +42,6 @@ assert not [name for name in sys.modules if name.startswith(("t2t_revival", "ker
 texts = lambda answer: [[text.decode() for text in row] for row in answer["outputs"].numpy()]
 print(json.dumps([texts(found), texts(more)]))
 """
-
-
-def run(*arguments):
-    return exporter.main(["t2t-exporter", *map(str, arguments)])
 
 
 def test_a_setting_of_the_models_own_is_told_from_one_that_was_given(tmp_path, capsys):

@@ -9,6 +9,7 @@ import pytest
 from t2t_revival.cli import parseval
 from t2t_revival.metrics.parseval import score_corpus
 from t2t_revival.parsing.trees import parse
+from tests.support.line_corpus import write_lines
 
 GOLD = [
     "(TOP (S (NP-SBJ (DT The) (NN dog)) (VP (VBZ sleeps)) (. .)))",
@@ -22,14 +23,9 @@ PREDICTED = [
 ]
 
 
-def write(path, lines):
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
-    return path
-
-
 @pytest.fixture
 def files(tmp_path):
-    return [write(tmp_path / "dev.gold", GOLD), write(tmp_path / "dev.out", PREDICTED)]
+    return [write_lines(tmp_path / "dev.gold", GOLD), write_lines(tmp_path / "dev.out", PREDICTED)]
 
 
 def run(gold, predicted):
@@ -54,8 +50,8 @@ def test_table(files, capsys):
 
 
 def test_skipped_sentences_are_counted(files, capsys):
-    write(files[0], ["(NP (. .))", *GOLD])
-    write(files[1], ["(NP (XX .))", *PREDICTED])
+    write_lines(files[0], ["(NP (. .))", *GOLD])
+    write_lines(files[1], ["(NP (XX .))", *PREDICTED])
     assert run(*files) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[1].split()[:2] == ["all", "3"]
@@ -80,11 +76,11 @@ def test_a_sentence_without_a_parse(files, none, place, capsys):
     """Counted as EVALB's error sentence: in no measure."""
     others = [number for number in range(3) if number != place]
     for path, trees in zip(files, (GOLD, PREDICTED), strict=True):
-        write(path, [trees[number] for number in others])
+        write_lines(path, [trees[number] for number in others])
     assert run(*files) == 0
     expected = capsys.readouterr().out
-    write(files[0], GOLD)
-    write(files[1], [none if number == place else tree for number, tree in enumerate(PREDICTED)])
+    write_lines(files[0], GOLD)
+    write_lines(files[1], [none if number == place else tree for number, tree in enumerate(PREDICTED)])
     assert run(*files) == 0
     *table, last = capsys.readouterr().out.splitlines(keepends=True)
     assert "".join(table) == expected
@@ -100,6 +96,6 @@ def test_the_same_sentence_without_any_tree(files, capsys):
     assert run(*files) == 0
     expected = capsys.readouterr().out
     for path, trees in zip(files, (GOLD, PREDICTED), strict=True):
-        write(path, [trees[0], "", *trees[1:], "", ""])
+        write_lines(path, [trees[0], "", *trees[1:], "", ""])
     assert run(*files) == 0
     assert capsys.readouterr().out == expected

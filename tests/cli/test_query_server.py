@@ -6,15 +6,17 @@ import signal
 import subprocess
 import sys
 import threading
+from functools import partial
 
 import pytest
 import tensorflow as tf
 
-from t2t_revival.cli import decoder, query_server
+from t2t_revival.cli import decoder
 from tests.cli.conftest import refused
-from tests.support.model_server import HOST, ModelServer, Refusal, echo
-from tests.support.processes import TIMEOUT, start_command
+from tests.support.model_server import HOST, Refusal, echo
+from tests.support.processes import TIMEOUT, run_command, start_command
 
+run = partial(run_command, "t2t-query-server")
 WITHOUT = """
 import sys
 from t2t_revival.cli import query_server
@@ -24,23 +26,12 @@ sys.exit(status)
 """
 
 
-@pytest.fixture(scope="module")
-def server():
-    server = ModelServer(echo)
-    yield server
-    server.close()
-
-
 @pytest.fixture(params=["grpc", "rest"])
 def address(request, server):
     """Flags that name a server that answers lines in capitals."""
     server.predict = echo
     where = f"{HOST}:{server.grpc_port}" if request.param == "grpc" else f"http://{HOST}:{server.rest_port}"
     return [f"--server={where}", "--servable_name=echo"]
-
-
-def run(*arguments):
-    return query_server.main(["t2t-query-server", *map(str, arguments)])
 
 
 def test_an_interrupted_file_is_resumed(address, server, tmp_path, capsys):

@@ -8,6 +8,7 @@ import pytest
 
 from t2t_revival import registration
 from t2t_revival.checkpoints import directory as checkpoints
+from t2t_revival.checkpoints.file import StoredWeights
 from t2t_revival.hparams.hparams import OF_LENGTH, HParams
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.training.optimizer import falls_to_zero
@@ -42,7 +43,7 @@ def test_it_is_a_training_of_so_many_updates(
     assert "next: t2t-decoder" in said.out
     assert train(data, counted, f"--train_steps={steps}", hparams=f"{HPARAMS}{warmup}") == 0
     newest = f"model.ckpt-{steps}.npz"
-    one, other = (checkpoints.load_weights(folder / newest)[0] for folder in (timed, counted))
+    one, other = (StoredWeights(folder / newest) for folder in (timed, counted))
     assert one.keys() == other.keys()
     assert all((one[name] == other[name]).all() for name in one)
 

@@ -5,7 +5,8 @@ import re
 import pytest
 
 from t2t_revival import registry
-from t2t_revival.checkpoints.directory import list_checkpoints, load_weights
+from t2t_revival.checkpoints.directory import list_checkpoints
+from t2t_revival.checkpoints.file import StoredWeights
 from t2t_revival.cli import trainer
 from t2t_revival.data.vocabulary.extension import extends
 from t2t_revival.model_folder import ModelFolder, Run
@@ -42,7 +43,7 @@ def test_a_model_is_adapted_with_its_own_vocabulary(general, talks, tmp_path, ca
     assert re.search("step 1/4 ", said)
     assert Run.load(out).fingerprint == Run.load(general).fingerprint
     assert ModelFolder(out).hparams.freeze == "encoder/"
-    before, after = (load_weights(list_checkpoints(run)[-1].path)[0] for run in (general, out))
+    before, after = (StoredWeights(list_checkpoints(run)[-1].path) for run in (general, out))
     changed = {name for name, array in before.items() if (array != after[name]).any()}
     assert changed
     assert not any("encoder/layer" in name and "decoder/" not in name for name in changed)
@@ -80,7 +81,7 @@ def test_new_words_get_pieces_of_their_own(general, talks, tmp_path, capsys):
     assert extends(new, old)
     assert "▁danken" in new.pieces
     assert re.fullmatch(rf"vocab\.translate_ende\.{new.size}\.spm", Run.load(out).vocabulary)
-    before, after = (load_weights(list_checkpoints(run)[-1].path)[0] for run in (general, out))
+    before, after = (StoredWeights(list_checkpoints(run)[-1].path) for run in (general, out))
     name = "model/transformer/target_embedding/embeddings"
     assert after[name].shape == (new.size, before[name].shape[1])
     assert train(*adapt, "--train_steps=5") == 0, "the same command resumes"

@@ -20,6 +20,7 @@ import numpy as np
 
 from t2t_revival import DecodeHParams, LineConstraints, Terminology, Translator
 from tests.support import commands
+from tests.support.line_corpus import write_lines
 
 FOLDER = Path(__file__).parent
 MODELS = PIECES, SUBWORDS, TREES = "pieces", "subwords", "trees"
@@ -299,10 +300,6 @@ def by_decoder(model: str, case: Case, folder: Path, scratch: Path, *flags: str)
         *[f"--terminology={terms}"] * bool(case.terms),
     )
     return read_answers(out) if JSONL in flags else out.read_text("utf-8").split("\n")
-
-
-def write_lines(path: Path, lines: Sequence[str]) -> None:
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 def json_lines(lines: Sequence[str], case: Case) -> list[str]:

@@ -21,6 +21,7 @@ import numpy as np
 
 from t2t_revival.cli import trainer
 from tests.support.backend_process import run_with_backend
+from tests.support.line_corpus import write_lines
 from tests.support.processes import Process
 
 CONTRACT = Path(__file__).with_name("trainings.json")
@@ -226,7 +227,7 @@ def write_corpora(folder: Path) -> None:
 
 def write(path: Path, lines: Iterable[str]) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    write_lines(path, lines)
 
 
 def words_of(number: int) -> list[tuple[str, str]]:

@@ -5,6 +5,7 @@ import functools
 import pytest
 
 from t2t_revival.data import workers
+from t2t_revival.data.vocabulary import open_vocabulary
 from tests.support.data_kinds import KINDS, open_problem, write_sources
 from tests.support.line_corpus import snapshot, write_corpus
 
@@ -31,6 +32,12 @@ def whole(sources, tmp_path_factory):
         return snapshot(folder / kind)
 
     return files
+
+
+@pytest.fixture(scope="module", params=["spm", "subwords"])
+def either(request, vocabulary_file, subwords_file):
+    """A vocabulary, whose kind is told by the name of its file."""
+    return open_vocabulary(vocabulary_file if request.param == "spm" else subwords_file)
 
 
 @pytest.fixture

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from t2t_revival import T2TError
 from t2t_revival.data import cleaning
 from t2t_revival.data.cleaning import RULES
-from tests.support.data_kinds import write_lines
-from tests.support.line_corpus import translation
+from tests.support.line_corpus import translation, write_pairs
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "data.md"
 CHINESE = "我们昨天在城里的旧书店买了三本关于历史的书"  # 21 characters
@@ -61,7 +60,7 @@ def clean(subwords_file, tmp_path):
     """Makes cleaned data of pairs; returns its counts of train, the sample's lines and the kept pairs."""
 
     def make(pairs, folder="data"):
-        corpus = write_lines(tmp_path / f"{folder} corpus", {"train": pairs, "dev": DEV})
+        corpus = write_pairs(tmp_path / f"{folder} corpus", {"train": pairs, "dev": DEV})
         problem = translation(corpus, vocab_file=subwords_file, vocab_size=0, clean=True)
         counts = problem.generate_data(tmp_path / folder).splits["train"]
         sample = (tmp_path / folder / "translate_ende.cleaned.txt").read_text(encoding="utf-8")
@@ -93,7 +92,7 @@ def test_it_finds_what_a_set_finds_and_a_second_time_nothing(subwords_file, pair
         patch.setattr(cleaning, "BLOCK", 3)
 
         def cleaned(name, rows):
-            corpus = write_lines(Path(folder, name), {"train": rows, "dev": DEV})
+            corpus = write_pairs(Path(folder, name), {"train": rows, "dev": DEV})
             problem = translation(corpus, vocab_file=subwords_file, vocab_size=0, clean=True)
             counts = problem.generate_data(Path(folder, f"{name} data")).splits["train"]
             return counts.cleaned, list(problem.open(Path(folder, f"{name} data")).text("train"))

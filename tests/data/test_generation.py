@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from t2t_revival import T2TError
 from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
-from tests.support.data_kinds import write_lines
-from tests.support.line_corpus import sentences, snapshot, translation, write_corpus
+from tests.support.line_corpus import sentences, snapshot, translation, write_corpus, write_pairs
 
 LINE = st.text(st.sampled_from("ab \t\u00a0日\u2028"), max_size=5)
 
@@ -24,7 +23,7 @@ LINE = st.text(st.sampled_from("ab \t\u00a0日\u2028"), max_size=5)
 def test_each_pair_with_text_on_both_sides_is_in_a_shard_once(subwords_file, pairs):
     kept = [("a", "b"), *(pair for pair in pairs if all(map(str.strip, pair)))]
     with tempfile.TemporaryDirectory() as folder:
-        corpus = write_lines(
+        corpus = write_pairs(
             Path(folder, "corpus"), {split: [("a", "b"), *pairs] for split in ("train", "dev")}
         )
         problem = translation(corpus, vocab_file=subwords_file, vocab_size=0)
@@ -50,7 +49,7 @@ def test_lengths_say_how_many_pairs_a_training_drops(corpus, tmp_path):
 @pytest.mark.slow
 @pytest.mark.nightly
 def test_a_million_pairs_have_a_hundred_shards_as_in_t2t(subwords_file, tmp_path):
-    corpus = write_lines(tmp_path / "corpus", {"train": [("a", "b")] * 1_000_000, "dev": [("a", "b")]})
+    corpus = write_pairs(tmp_path / "corpus", {"train": [("a", "b")] * 1_000_000, "dev": [("a", "b")]})
     made = translation(corpus, vocab_file=subwords_file, vocab_size=0).generate_data(tmp_path / "data")
     assert (made.splits["train"].examples, len(made.splits["train"].shard_bytes)) == (1_000_000, 100)
     assert made.splits["train"].lengths == {2 + 1: 1_000_000}

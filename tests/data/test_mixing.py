@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.support.data_kinds import first_batches, training_batches, write_lines
-from tests.support.line_corpus import translation
+from tests.support.data_kinds import first_batches, training_batches
+from tests.support.line_corpus import translation, write_pairs
 
 SIZES = {"a": 7, "b": 22, "c": 10}
 
@@ -19,7 +19,7 @@ def read(tmp_path_factory, subwords_file):
     folder = tmp_path_factory.mktemp("corpora")
     for name, size in SIZES.items():
         pairs = [(f"{name} {number}", "b") for number in range(size)]
-        write_lines(folder / name, {"train": pairs, "dev": pairs[:1]})
+        write_pairs(folder / name, {"train": pairs, "dev": pairs[:1]})
 
     def problem(weights, **settings):
         listed = ",".join(f"{name}={folder / name}{weight}" for name, weight in weights.items())

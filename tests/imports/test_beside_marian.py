@@ -10,6 +10,7 @@ import pytest
 from t2t_revival import Translator
 from t2t_revival.addons.imports.marian import import_model
 from t2t_revival.checkpoints import directory
+from t2t_revival.checkpoints.file import StoredWeights
 from t2t_revival.sample_corpus import lines
 from tests.support.commands import run
 from tests.support.marian_models import sentencepiece_model
@@ -144,7 +145,7 @@ def exported(out):
 
 
 def weights(out):
-    arrays, _ = directory.load_weights(directory.list_checkpoints(out)[-1].path)
+    arrays = StoredWeights(directory.list_checkpoints(out)[-1].path)
     return {name: array.tobytes() for name, array in arrays.items() if "seed" not in name}
 
 

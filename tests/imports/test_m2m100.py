@@ -12,6 +12,7 @@ from t2t_revival.addons.imports.kinds import kind_to_import
 from t2t_revival.addons.imports.languages import language_piece
 from t2t_revival.addons.imports.m2m100 import Pair, import_folder
 from tests.support.commands import run
+from tests.support.line_corpus import write_pairs
 from tests.support.m2m100_models import M2M100, NLLB, NLLB_LANGUAGES, pieces, write_multilingual
 from tests.support.marian_models import LINES, ZIELE
 
@@ -199,10 +200,8 @@ def test_their_kind(folders):
 def test_commands(folders, tmp_path):
     """Import of a pair with its vocabulary trimmed, training on, decoding, and refused flags."""
     out, corpus, data = tmp_path / "out", tmp_path / "corpus", tmp_path / "data"
-    corpus.mkdir()
-    for part in ("train", "dev"):
-        (corpus / f"{part}.en").write_text("\n".join(LINES) + "\n")
-        (corpus / f"{part}.de").write_text("\n".join(ZIELE) + "\n")
+    pairs = [*zip(LINES, ZIELE, strict=True)]
+    write_pairs(corpus, {"train": pairs, "dev": pairs})
     importing = "t2t-import-checkpoint", f"--checkpoint={folders[M2M100]}", f"--output_dir={out}"
     with pytest.raises(AssertionError, match="a model of many languages: give --problem, such as"):
         run(*importing)

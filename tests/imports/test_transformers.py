@@ -15,6 +15,7 @@ from t2t_revival.addons.imports.transformers import import_folder
 from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.model.embedding import sinusoids
 from tests.support.commands import run
+from tests.support.line_corpus import write_pairs
 from tests.support.marian_models import (
     LINES,
     PIECES,
@@ -323,10 +324,8 @@ def test_commands(folder, tmp_path):
     out, corpus = tmp_path / "out", tmp_path / "corpus"
     done = run("t2t-import-checkpoint", f"--checkpoint={folder}", f"--output_dir={out}")
     assert "120 subtokens in vocab.translate_en_de.marian" in done.stdout
-    corpus.mkdir()
-    for part in ("train", "dev"):
-        (corpus / f"{part}.en").write_text("\n".join(LINES) + "\n")
-        (corpus / f"{part}.de").write_text("\n".join(LINES) + "\n")
+    pairs = [*zip(LINES, LINES, strict=True)]
+    write_pairs(corpus, {"train": pairs, "dev": pairs})
     run(
         *("t2t-trainer", "--problem=translate_en_de", "--hparams_set=marian_base", f"--output_dir={out}"),
         *(f"--data_source={corpus}", f"--data_dir={tmp_path / 'data'}", "--train_steps=2"),

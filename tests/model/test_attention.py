@@ -9,9 +9,10 @@ from keras import ops
 
 from t2t_revival.model import LayerConfig
 from t2t_revival.model.attention import MultiHeadAttention, scaled_dot_product_attention
+from tests.support.numpy_transformer import normal_arrays
 
 pytestmark = pytest.mark.filterwarnings("ignore:You are using a softmax over axis -1")  # a first step
-RNG = np.random.default_rng(3)
+normal = normal_arrays(3)
 
 
 def built(
@@ -22,10 +23,6 @@ def built(
     layer = MultiHeadAttention(config, **arguments, name="a")
     layer.build()
     return layer, {w.path: np.array(w, "float64") for w in layer.weights}
-
-
-def normal(*shape: int) -> np.ndarray:
-    return RNG.standard_normal(shape).astype("float32")
 
 
 def test_a_bias_is_added_to_the_scaled_scores() -> None:

@@ -15,10 +15,10 @@ from t2t_revival.model import LayerConfig
 from t2t_revival.model.attention import MASKED, MultiHeadAttention
 from t2t_revival.model.extensions import restricted_attention
 from t2t_revival.model.extensions.restricted_attention import RestrictedSelfAttention
-from tests.support.numpy_transformer import multi_head, neighbourhoods, self_matrices
+from tests.support.numpy_transformer import multi_head, neighbourhoods, normal_arrays, self_matrices
 
 pytestmark = pytest.mark.filterwarnings("ignore:You are using a softmax over axis -1")  # a first step
-RNG = np.random.default_rng(8)
+normal = normal_arrays(8)
 
 
 def built(window: int, causal: bool, **sizes: Any) -> RestrictedSelfAttention:
@@ -26,10 +26,6 @@ def built(window: int, causal: bool, **sizes: Any) -> RestrictedSelfAttention:
     layer = RestrictedSelfAttention(config, causal=causal, name="a")
     layer.build()
     return layer
-
-
-def normal(*shape: int) -> np.ndarray:
-    return RNG.standard_normal(shape).astype("float32")
 
 
 def padding(lengths: list[int], longest: int) -> np.ndarray:

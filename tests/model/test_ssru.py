@@ -11,9 +11,9 @@ from t2t_revival import HParams, Transformer
 from t2t_revival.model import LayerConfig
 from t2t_revival.model.extensions.ssru import SSRU, recurrence
 from t2t_revival.model.incremental import Step, empty_cache, step
-from tests.support.numpy_transformer import ssru
+from tests.support.numpy_transformer import normal_arrays, ssru
 
-RNG = np.random.default_rng(9)
+RNG, normal = np.random.default_rng(9), normal_arrays(9)
 SPEC = tf.TensorSpec([None, None, 4])  # [length, batch, hidden]
 
 
@@ -23,10 +23,6 @@ def make() -> SSRU:
     layer.build()
     layer.forget_bias.assign(RNG.standard_normal(4))
     return layer
-
-
-def normal(*shape: int) -> np.ndarray:
-    return RNG.standard_normal(shape).astype("float32")
 
 
 def states_of(forget: np.ndarray, new: np.ndarray) -> np.ndarray:

@@ -17,14 +17,11 @@ from t2t_revival.model.extensions.positions import RelativeAttention, rotate
 from t2t_revival.model.feed_forward import ACTIVATIONS, FeedForward, GatedFeedForward
 from t2t_revival.model.layer import LayerConfig
 from t2t_revival.model.norms import RMSNorm
+from tests.support.numpy_transformer import normal_arrays
 from tests.support.tiny_models import TINY, VARIATIONS
 
-RNG = np.random.default_rng(5)
+RNG, normal = np.random.default_rng(5), normal_arrays(5)
 BASE = {"gelu": [-0.15865525, 0.84134475], "relu": [0, 1], "swish": [-0.26894142, 0.73105858]}  # of -1 and 1
-
-
-def normal(*shape: int) -> np.ndarray:
-    return RNG.standard_normal(shape).astype("float32")
 
 
 @pytest.mark.parametrize("row", [row for rows in VARIANTS.values() for row in rows.values()])

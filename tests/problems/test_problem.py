@@ -15,7 +15,7 @@ class TranslateEnxx(Text2TextProblem):
 
 @pytest.fixture
 def corpus(tmp_path):
-    return write_pairs(tmp_path / "corpus", PAIRS)
+    return write_pairs(tmp_path / "corpus", PAIRS, ("en", "xx"))
 
 
 @pytest.fixture

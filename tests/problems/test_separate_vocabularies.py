@@ -24,7 +24,7 @@ class TwoScripts(TranslateEnxx):
 
 @pytest.fixture
 def corpus(tmp_path):
-    return str(write_pairs(tmp_path / "corpus", {"train": TRAIN, "dev": DEV}))
+    return str(write_pairs(tmp_path / "corpus", {"train": TRAIN, "dev": DEV}, ("en", "xx")))
 
 
 @pytest.fixture

@@ -1,6 +1,5 @@
 """A reproduction that is small enough for a test."""
 
-import importlib
 from pathlib import Path
 
 import pytest
@@ -8,6 +7,8 @@ import pytest
 from t2t_revival import sample_corpus
 from t2t_revival.reproduction.runs import Runs
 from t2t_revival.reproduction.scales import Scale
+from tests.support.line_corpus import write_lines
+from tests.support.processes import run_command
 
 SPLITS = {"train": slice(400), "dev": slice(400, 420), "test": slice(420, 440)}
 
@@ -52,13 +53,11 @@ def write_corpus(folder: Path) -> Path:
     """Writes few sentences of the sample corpus, in three languages."""
     for split, part in SPLITS.items():
         for language in ("en", "de", "fr"):
-            lines = "".join(f"{line}\n" for line in sample_corpus.lines(f"train.{language}")[part])
-            (folder / f"{split}.{language}").write_text(lines, encoding="utf-8")
+            write_lines(folder / f"{split}.{language}", sample_corpus.lines(f"train.{language}")[part])
     return folder
 
 
 def run_here(name: str, flags) -> None:
     """Runs a command's `main`, as a user's shell would."""
-    module = importlib.import_module("t2t_revival.cli." + name.removeprefix("t2t-").replace("-", "_"))
     arguments = [f"--{flag}={value}" for flag, value in flags.items() if value is not None]
-    assert module.main([name, *arguments]) == 0, (name, arguments)
+    assert run_command(name, *arguments) == 0, (name, arguments)

@@ -25,6 +25,7 @@ from t2t_revival.data.batching import (
 )
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 from tests.support.copy_shards import split_of
+from tests.support.line_corpus import write_lines, write_pairs
 
 WORDS = [
     ("dog", "Hund"),
@@ -85,17 +86,17 @@ def write_sources(folder: Path) -> Path:
     news, talks = pairs(240, "news"), pairs(60, "talks")
     for at, pair in enumerate([*FAULTY, news[3], news[4]]):
         news.insert(20 * at, pair)
-    write_lines(folder / "news", {"train": news, "dev": pairs(24, "dev"), "test": pairs(5, "test")})
-    write_lines(folder / "talks", {"train": talks, "dev": pairs(10, "talks dev")})
-    weighted = write_lines(folder / "weighted", {"train": news, "dev": talks[:9]})
-    write_text(weighted / "train.weights", [f"{number % 7 / 2}" for number in range(len(news))])
-    aligned = write_lines(folder / "aligned", {"train": news, "dev": talks[:9]})
-    write_text(aligned / "train.align", [links(*pair) for pair in news])
+    write_pairs(folder / "news", {"train": news, "dev": pairs(24, "dev"), "test": pairs(5, "test")})
+    write_pairs(folder / "talks", {"train": talks, "dev": pairs(10, "talks dev")})
+    weighted = write_pairs(folder / "weighted", {"train": news, "dev": talks[:9]})
+    write_lines(weighted / "train.weights", [f"{number % 7 / 2}" for number in range(len(news))])
+    aligned = write_pairs(folder / "aligned", {"train": news, "dev": talks[:9]})
+    write_lines(aligned / "train.align", [links(*pair) for pair in news])
     (folder / "mixture.yaml").write_text(MIXTURE)
     (folder / "languages.yaml").write_text(LANGUAGES)
     (folder / "trees").mkdir()
     for split, count in (("train", 120), ("dev", 8)):
-        write_text(folder / "trees" / f"{split}.trees", trees(count, split))
+        write_lines(folder / "trees" / f"{split}.trees", trees(count, split))
     text = [side for pair in news for side in pair]
     for name, lines, size in (("given", text, 300), ("short", text[:20], 100)):
         vocabulary = SubwordVocabulary.build_from_generator(lines, size)
@@ -126,19 +127,6 @@ def trees(count: int, seed: str) -> list[str]:
         return f"(S {draw.choice(nouns)} (VP {draw.choice(verbs)} {end}))"
 
     return [f"(TOP {sentence(draw.randint(0, 2))})" for _ in range(count)]
-
-
-def write_lines(folder: Path, splits: Mapping[str, Sequence[tuple[str, str]]]) -> Path:
-    """Writes the two files of each split."""
-    folder.mkdir()
-    for split, rows in splits.items():
-        for side, language in enumerate(("en", "de")):
-            write_text(folder / f"{split}.{language}", [row[side] for row in rows])
-    return folder
-
-
-def write_text(path: Path, lines: Sequence[str]) -> None:
-    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
 
 
 def open_problem(kind: Kind, sources: Path) -> Text2TextProblem:
@@ -199,6 +187,6 @@ def pairs_of(batch: tuple[np.ndarray, ...]) -> list[tuple[list[int], list[int]]]
 
 
 def dev_batches(problem: Text2TextProblem, data_dir: Path, **settings: Any) -> list[tuple[np.ndarray, ...]]:
-    """Returns the batches of an evaluation: inputs, labels and weights."""
+    """Returns the batches of an evaluation: inputs, targets, and 1 for each token of these."""
     made = evaluation_batches(problem.open(data_dir).split("dev"), HPARAMS, **settings)
-    return [(features["inputs"], labels, weights) for features, labels, weights in made]
+    return [(batch["inputs"], batch["targets"], (batch["targets"] != 0).astype(np.float32)) for batch in made]

@@ -9,11 +9,11 @@ import numpy as np
 
 from t2t_revival import DecodeHParams, registry
 from t2t_revival.addons.back_translation.corpus import BackTranslation, MonolingualText
-from t2t_revival.addons.distillation.blocks import DecodedBlocks
 from t2t_revival.addons.distillation.teacher_outputs import TeacherOutputs
 from t2t_revival.checkpoints import directory, file
 from t2t_revival.decoding.trained_models import TrainedModel
 from t2t_revival.model_folder import ModelFolder
+from tests.support.line_corpus import houses, write_pairs
 
 SIZES = {"train": 10, "dev": 3, "test": 2}
 SOURCES = [f"the dog sees train{number} houses" for number in range(1, 10)]  # the first pair is too long
@@ -24,12 +24,9 @@ TEXT = [LINES[0], "", *LINES[1:6], "   ", "Häuser und " * 30, f"  {LINES[6]} \r
 
 def make_data(root: Path) -> Path:
     """Data of English to German; the first training pair is too long to be decoded."""
-    for split, count in SIZES.items():
-        english = [f"the dog sees {split}{number} houses" for number in range(count)]
-        german = [f"der Hund sieht {split}{number} Häuser" for number in range(count)]
-        english[0] = "the dog sees " * 20 if split == "train" else english[0]
-        for language, texts in (("en", english), ("de", german)):
-            (root / f"{split}.{language}").write_text("\n".join(texts) + "\n", encoding="utf-8")
+    pairs = {split: houses(f"{split}{number}" for number in range(size)) for split, size in SIZES.items()}
+    pairs["train"][0] = "the dog sees " * 20, pairs["train"][0][1]
+    write_pairs(root, pairs)
     problem = registry.problem("translate_ende", data_source=str(root), vocab_size=300)
     problem.generate_data(root / "data")
     return root / "data"
@@ -67,10 +64,9 @@ def back_translation(
     return BackTranslation(folder, model, registry.problem(problem), "fingerprint", options, opened, **blocks)
 
 
-def content(blocks: DecodedBlocks) -> dict[str, bytes]:
+def content(folder: Path) -> dict[str, bytes]:
     """All files by name, hidden ones too."""
-    files = [path for path in blocks.folder.rglob("*") if path.is_file()]
-    return {str(path.relative_to(blocks.folder)): path.read_bytes() for path in files}
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def lines(path: Path) -> list[str]:

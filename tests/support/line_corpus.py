@@ -15,18 +15,26 @@ def sentences(count, seed=0):
         yield f"the {one} number {number} sees a {two}", f"das {one}chen Nummer {number} sieht ein {two}lein"
 
 
+def houses(numbers):
+    return [(f"the dog sees {number} houses", f"der Hund sieht {number} Häuser") for number in numbers]
+
+
 def write_corpus(folder, train=300, dev=20, languages=("en", "de")):
     pairs = {split: list(sentences(count, seed=split)) for split, count in (("train", train), ("dev", dev))}
     return write_pairs(folder, pairs, languages)
 
 
-def write_pairs(folder, pairs, languages=("en", "xx")):
+def write_pairs(folder, pairs, languages=("en", "de")):
     folder.mkdir(exist_ok=True)
     for split, lines in pairs.items():
         for side, language in enumerate(languages):
-            text = "".join(f"{pair[side]}\n" for pair in lines)
-            (folder / f"{split}.{language}").write_text(text, encoding="utf-8")
+            write_lines(folder / f"{split}.{language}", [pair[side] for pair in lines])
     return folder
+
+
+def write_lines(path, lines):
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
 
 
 def translation(corpus, **settings):

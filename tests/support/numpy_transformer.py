@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,12 @@ import numpy as np
 from t2t_revival import HParams
 
 Array = np.ndarray
+
+
+def normal_arrays(seed: int) -> Callable[..., Array]:
+    """Returns what draws float32 arrays of given shapes from the normal distribution."""
+    rng = np.random.default_rng(seed)
+    return lambda *shape: rng.standard_normal(shape).astype("float32")
 
 
 def softmax(x: Array) -> Array:

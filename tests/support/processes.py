@@ -130,10 +130,10 @@ def start_command(
     return Process(folder, run_command, [name, *flags], environment)
 
 
-def run_command(name: str, *flags: str) -> int:
+def run_command(name: str, *flags: object) -> int:
     """Runs a command of the package in this process; returns its exit status."""
     module = name.removeprefix("t2t-").replace("-", "_")
-    return importlib.import_module(f"t2t_revival.cli.{module}").main([name, *flags])
+    return importlib.import_module(f"t2t_revival.cli.{module}").main([name, *map(str, flags)])
 
 
 def _call(

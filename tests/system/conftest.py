@@ -11,6 +11,7 @@ import pytest
 
 from t2t_revival import sample_corpus
 from tests.support.commands import run
+from tests.support.line_corpus import write_lines
 
 MODEL = ["--problem=translate_ende", "--hparams_set=tiny"]
 QUICK = "batch_size=1024,learning_rate_warmup_steps=300,layer_prepostprocess_dropout=0.0,num_hidden_layers=1"
@@ -62,8 +63,7 @@ def small_corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("small")
     for name, part in TEXTS.items():
         for language in ("en", "de"):
-            lines = "".join(f"{line}\n" for line in sample_corpus.lines(f"train.{language}")[part])
-            (place / f"{name}.{language}").write_text(lines, encoding="utf-8")
+            write_lines(place / f"{name}.{language}", sample_corpus.lines(f"train.{language}")[part])
     (place / "more.en").write_text("The old dog sleeps.\n\nThe woman sleeps.\n", encoding="utf-8")
     return place
 

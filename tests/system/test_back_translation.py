@@ -13,6 +13,7 @@ import pytest
 from t2t_revival.addons.back_translation.corpus import BackTranslation
 from t2t_revival.cli import back_translate
 from tests.support.commands import run
+from tests.support.decoded_blocks import content
 
 pytestmark = pytest.mark.slow
 DECODING = "--decode_hparams=extra_length=2,batch_size=256"  # in several batches a block
@@ -37,11 +38,6 @@ def noised(place: Path) -> Path:
     """A corpus with noise, made by one process in one go."""
     back_translate_to(place / "noised", place, "--method=noised")
     return place / "noised"
-
-
-def content(folder: Path) -> dict[str, bytes]:
-    """All files by name, hidden ones too."""
-    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
 
 
 def test_outputs_are_the_decoders(place: Path, noised: Path, tmp_path: Path) -> None:

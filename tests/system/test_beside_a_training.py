@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from t2t_revival.checkpoints import directory as checkpoints
+from tests.support.line_corpus import houses, write_pairs
 from tests.support.processes import Process, start_command
 
 pytestmark = pytest.mark.slow
@@ -21,11 +22,8 @@ SENTENCES = 8
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
     """With a corpus."""
-    for split, count in (("train", 200), ("dev", SENTENCES)):
-        for language, words in (("en", "the dog sees {} houses"), ("de", "der Hund sieht {} Häuser")):
-            lines = (words.format(number) for number in range(count))
-            (tmp_path / f"{split}.{language}").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return tmp_path
+    pairs = {"train": houses(range(200)), "dev": houses(range(SENTENCES))}
+    return write_pairs(tmp_path, pairs)
 
 
 @pytest.fixture

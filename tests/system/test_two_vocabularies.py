@@ -12,6 +12,7 @@ import pytest
 from t2t_revival import Translator
 from t2t_revival.model_folder import Run
 from tests.support.commands import run
+from tests.support.line_corpus import write_pairs
 
 pytestmark = pytest.mark.slow
 NOUNS = {"dog": "狗", "cat": "猫", "horse": "马", "child": "孩子", "bird": "鸟"}
@@ -30,11 +31,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (f"the {one} {verb} the {other} .", f"{NOUNS[one]}{VERBS[verb]}{NOUNS[other]}。")
         for one, verb, other in itertools.product(NOUNS, VERBS, NOUNS)
     ]
-    (folder / "corpus").mkdir()
-    for split, of_split in (("train", pairs * 2), ("dev", pairs[::6])):
-        for side, language in enumerate(("en", "de")):
-            text = "".join(f"{pair[side]}\n" for pair in of_split)
-            (folder / "corpus" / f"{split}.{language}").write_text(text, encoding="utf-8")
+    write_pairs(folder / "corpus", {"train": pairs * 2, "dev": pairs[::6]})
     return folder
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from t2t_revival import RunConfig
 from t2t_revival.checkpoints import directory as checkpoints
-from t2t_revival.checkpoints.file import EMA, MODEL, weights_of
+from t2t_revival.checkpoints.file import EMA, MODEL, StoredWeights, weights_of
 from t2t_revival.training.model import build_model
 from tests.support.copy_shards import HPARAMS, VOCAB
 from tests.support.copy_task import final_arrays, train
@@ -31,7 +31,7 @@ def test_averages_are_numpys_and_are_what_is_loaded(
     names = [name.removeprefix(EMA) for name in each[-1] if name.startswith(EMA)]
     assert names
     newest = checkpoints.list_checkpoints(tmp_path)[-1].path
-    used, _ = checkpoints.load_weights(newest)
+    used = StoredWeights(newest)
     for name in names:
         average = each[0][MODEL + name].astype("float64")
         for arrays in each[1:]:

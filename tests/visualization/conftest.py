@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from t2t_revival.addons.attention.attention import CROSS, DECODER, ENCODER, START, Attention, AttentionWeights
+from tests.support.numpy_transformer import softmax
 
 HOSTILE = [
     "</script>",
@@ -21,11 +22,6 @@ HOSTILE = [
 WRITTEN = ["مرحبا", "\u202eabc", "</style>", "<EOS>"]
 
 
-def softmax(scores: np.ndarray) -> np.ndarray:
-    exponentials = np.exp(scores - scores.max(-1, keepdims=True))
-    return (exponentials / exponentials.sum(-1, keepdims=True)).astype("float32")
-
-
 @pytest.fixture
 def hostile() -> Attention:
     """3 layers, in the decoder 2, of 4 heads, between tokens that may do harm to a page."""
@@ -35,7 +31,8 @@ def hostile() -> Attention:
         scores = rng.normal(0, 3, (layers, len(heads), len(queries), len(memory)))
         if kind == DECODER:
             scores[..., np.triu(np.ones((len(queries), len(memory)), bool), 1)] = -1e9
-        return AttentionWeights(kind, queries, memory, tuple(range(1, layers + 1)), heads, softmax(scores))
+        numbers, weights = tuple(range(1, layers + 1)), softmax(scores).astype("float32")
+        return AttentionWeights(kind, queries, memory, numbers, heads, weights)
 
     kinds = (
         attended(ENCODER, HOSTILE, HOSTILE, 3),

@@ -20,8 +20,9 @@ import tensorflow as tf
 from t2t_revival.addons.lexical.phrases import OTHER_CLASSES
 from t2t_revival.addons.lexical.tables import LexicalState, LexicalTables
 from t2t_revival.data.vocabulary.text_encoder import EOS, PAD
-from t2t_revival.decoding.search.beam_search import TopK, grow_finished, is_done, keep_first, top_logits
-from t2t_revival.decoding.search.beams import NEG_INF, Beams, Sentences, current_length, select_parents
+from t2t_revival.decoding.hypothesis_scores import NEG_INF, TopK
+from t2t_revival.decoding.search.beam_search import grow_finished, is_done, keep_first, top_logits
+from t2t_revival.decoding.search.beams import Beams, Sentences, current_length, select_parents
 from t2t_revival.decoding.search.tf_workarounds import max_or_one
 
 

@@ -37,6 +37,18 @@ HELP = frozenset({"--help", "-help", "--h", "-h"})
 NUMBER = re.compile(r"-\.?\d")  # a negative number is a value, not a flag
 
 
+def beside(head: str, text: str, column: int) -> list[str]:
+    """Returns the lines of a text that begins at a column, the first one behind `head`."""
+    return textwrap.wrap(
+        text,
+        HELP_WIDTH,
+        initial_indent=head.ljust(column),
+        subsequent_indent=" " * column,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )
+
+
 class Parser(Generic[F]):
     """Parses a command line as T2T did, by absl's flags, and explains flags that the command does not have.
 
@@ -68,16 +80,7 @@ class Parser(Generic[F]):
             shown = "" if default in (None, "") else f" (default: {default})"
             heads[f"  --{'[no]' if flag.boolean else ''}{flag.name}"] = flag.help + shown
         column = max(map(len, heads)) + 2
-        return "\n".join(
-            textwrap.fill(
-                text,
-                HELP_WIDTH,
-                initial_indent=head.ljust(column),
-                subsequent_indent=" " * column,
-                break_on_hyphens=False,
-            )
-            for head, text in heads.items()
-        )
+        return "\n".join(line for head, text in heads.items() for line in beside(head, text, column))
 
     def parse(self, command: str, words: list[str]) -> list[str]:
         """Reads the words behind a command's name; returns a line for each fault.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import shlex
-import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -14,7 +13,7 @@ from t2t_revival import registry, t2t_names
 from t2t_revival.addons.imports.kinds import kind_of
 from t2t_revival.addons.imports.t2t_folder import has_t2t_hparams, import_command, t2t_checkpoint
 from t2t_revival.cli.support import tensorflow_setup
-from t2t_revival.cli.support.command import HELP_WIDTH
+from t2t_revival.cli.support.command import beside
 from t2t_revival.cli.support.flags import Flags, flag, group
 from t2t_revival.cli.support.messages import ProgressBar
 from t2t_revival.data.config import Metadata, unfinished_dir
@@ -230,12 +229,5 @@ def _field(assignment: str, meaning: str, others: list[str]) -> list[str]:
     head = f"{'*' if others else ' '} {assignment}"
     brackets = f" [{'; '.join(others)}]".replace(": ", f":{NO_BREAK}") if others else ""
     above = [] if len(head) < COLUMN - 1 else [head]
-    text = textwrap.wrap(
-        meaning + brackets,
-        HELP_WIDTH,
-        initial_indent="".ljust(COLUMN) if above else head.ljust(COLUMN),
-        subsequent_indent=" " * COLUMN,
-        break_on_hyphens=False,
-        break_long_words=False,
-    )
+    text = beside("" if above else head, meaning + brackets, COLUMN)
     return above + [line.replace(NO_BREAK, " ") for line in text]

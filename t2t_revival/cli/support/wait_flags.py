@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Protocol, TypeVar
 
+from t2t_revival.checkpoints.directory import Checkpoint, list_checkpoints
 from t2t_revival.cli.support.messages import say
 
 MIN_STEPS = "Skip each checkpoint of fewer steps."
@@ -35,6 +36,12 @@ def waiting_for(kind: str) -> str:
         f"Minutes to wait for the next {kind}, counted from when the last one was written; should exceed the "
         "training's --save_checkpoints_secs / 60. 0 does not wait."
     )
+
+
+def new_checkpoints(folder: Path, minutes: float, min_steps: int) -> Iterator[Checkpoint]:
+    """Yields the checkpoints of a training, as `step_files`, without its averages."""
+    kind = f"a checkpoint in {folder}"
+    return step_files(lambda: list_checkpoints(folder), minutes, kind, min_steps)
 
 
 def step_files(

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from t2t_revival.checkpoints.directory import Checkpoint, restore_weights
 from t2t_revival.data.batching import fixed_width
 from t2t_revival.data.vocabulary.text_encoder import PAD
 from t2t_revival.decoding.capabilities import JAX, check_held
@@ -66,13 +65,6 @@ class JaxEngine(Engine):
             return search(model, source_ids, settings, options, vocabulary.banned, vocabulary.first)
 
         self.program = JaxProgram(model, run, num_arrays=2)
-
-    @property
-    def model(self) -> Transformer:
-        return self._model
-
-    def load_weights(self, checkpoint: Checkpoint) -> None:
-        restore_weights(self._model, checkpoint.path)
 
     def search(self, inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:
         beam_size, extra_length, n, score_terms, _, spare = inputs.settings

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import tensorflow as tf
 
-from t2t_revival.checkpoints.directory import Checkpoint, restore_weights
 from t2t_revival.decoding.alignment_heads import AlignmentHeads, all_heads
 from t2t_revival.decoding.capabilities import TENSORFLOW
 from t2t_revival.decoding.engine import Annotations, Engine, EngineConfig, Inputs
@@ -50,13 +49,6 @@ class TensorFlowEngine(Engine):
         self.description = f"tensorflow, {model.dtype_policy.name}"
         self._compiled: dict[Any, Any] = {}
 
-    @property
-    def model(self) -> Transformer:
-        return self._model
-
-    def load_weights(self, checkpoint: Checkpoint) -> None:
-        restore_weights(self._model, checkpoint.path)
-
     def search(self, inputs: Inputs) -> tuple[Any, Any]:
         is_greedy = inputs.settings.beam_size == 1
         inputs = inputs._replace(ids=tf.cast(inputs.ids, tf.int32))
@@ -86,7 +78,7 @@ class TensorFlowEngine(Engine):
 
     def attend(self, source_ids: Any, target_ids: Any) -> Any:
         def attend(source_ids: Any, target_ids: Any) -> Any:  # which leaves the softmax out of the graph
-            return self.graph.annotate(source_ids, target_ids, 0, all_heads(self._model.hparams)).attention
+            return self.graph.annotate(source_ids, target_ids, 0, all_heads(self.model.hparams)).attention
 
         return self._compile("attend", attend, IDS, IDS)(source_ids, target_ids).numpy()
 

@@ -19,30 +19,14 @@ all its sentences; here each sentence has a bound of its own.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import tensorflow as tf
 
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
-from t2t_revival.decoding.hypothesis_scores import score
-from t2t_revival.decoding.search.beams import NEG_INF, Beams, Sentences, current_length, select_parents
+from t2t_revival.decoding.hypothesis_scores import NEG_INF, TopK, score
+from t2t_revival.decoding.search.beams import Beams, Sentences, current_length, select_parents
 from t2t_revival.decoding.search.tf_workarounds import log_sum_exp, max_or_one, top_tokens
-
-
-class TopK(NamedTuple):
-    """The best candidates of each sentence, best first.
-
-    Attributes:
-        seq: tokens, the new one included, int32 [batch, candidates, length].
-        log_probs: float32 [batch, candidates]; `NEG_INF` marks an unused place.
-        finished: whether they end with EOS, bool [batch, candidates].
-        parents: index of the alive hypothesis that each extends, int32 [batch, candidates].
-    """
-
-    seq: Any
-    log_probs: Any
-    finished: Any
-    parents: Any
 
 
 def grow(

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-import numpy as np
 import tensorflow as tf
 
 from t2t_revival.decoding.addons import addon
 from t2t_revival.decoding.engine import SearchSettings
+from t2t_revival.decoding.hypothesis_scores import NEG_INF, is_active
 from t2t_revival.model import DecoderState
-
-NEG_INF = -np.inf  # log-probability of a hypothesis that does not exist
 
 
 class Sentences(NamedTuple):
@@ -104,11 +102,6 @@ def select_parents(beams: Beams, parents: Any) -> Beams:
     of_beams = beams.self_bias, beams.self_caches, beams.words_emitted
     bias, caches, words = tf.nest.map_structure(of_parents, of_beams)
     return beams._replace(self_bias=bias, self_caches=caches, words_emitted=words)
-
-
-def is_active(beams: Beams) -> Any:
-    """Returns which sentences are not done, bool [batch]."""
-    return beams.alive_log_probs[:, 0] > NEG_INF
 
 
 def num_active(beams: Beams) -> Any:

@@ -13,7 +13,8 @@ from typing import TypeAlias
 import tensorflow as tf
 
 from t2t_revival.data.vocabulary.sentencepiece import PAD
-from t2t_revival.decoding.search.beams import Beams, Results, Sentences, current_length, is_active, num_active
+from t2t_revival.decoding.hypothesis_scores import is_active
+from t2t_revival.decoding.search.beams import Beams, Results, Sentences, current_length, num_active
 from t2t_revival.decoding.search.tf_workarounds import shape_invariants
 from t2t_revival.model import DecoderState
 from t2t_revival.model.attention import MASKED

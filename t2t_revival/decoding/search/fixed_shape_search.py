@@ -12,21 +12,18 @@ Only `keras.ops`: the search is bound to no backend. Without a compiler around i
 
 from __future__ import annotations
 
-from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from keras import ops, tree
 
 from t2t_revival.data.vocabulary.text_encoder import EOS, PAD
 from t2t_revival.decoding.engine import SearchSettings, max_output_length
-from t2t_revival.decoding.hypothesis_scores import beginning_with, score
+from t2t_revival.decoding.hypothesis_scores import NEG_INF, TopK, beginning_with, is_active, score
 from t2t_revival.model.incremental import DecoderState, FixedCache, InModelPrecision
 
 if TYPE_CHECKING:
     from t2t_revival.decoding.options import DecodeHParams
     from t2t_revival.model import Transformer
-
-NEG_INF = float("-inf")  # log-probability of a hypothesis that does not exist
 
 
 class Sentences(NamedTuple):
@@ -71,15 +68,6 @@ class FixedBeams(NamedTuple):
     words_emitted: Any
 
 
-class TopK(NamedTuple):
-    """The best candidates of each sentence, best first; see `beam_search.TopK`."""
-
-    seq: Any
-    log_probs: Any
-    finished: Any
-    parents: Any
-
-
 def search(
     model: Transformer,
     source_ids: Any,
@@ -103,42 +91,34 @@ def search(
         Ids, int32 [batch, n + spare, longest output], and scores, float32 [batch, n + spare], as
         `SearchGraph.search` returns them; and the length from which on all ids are 0, int32 scalar.
     """
-    decode = partial(_search, model, settings, options, banned, first)
+
+    def decode(source_ids: Any) -> tuple[Any, Any, Any]:
+        lengths = ops.sum(ops.cast(ops.not_equal(source_ids, PAD), "int32"), axis=1, keepdims=True)
+        positions = max_output_length(source_ids.shape[1], 0, settings.extra_length, options)
+        max_lengths = ops.where(lengths > 0, lengths + settings.extra_length, 0)  # [batch, 1]
+        if options.max_length_factor:
+            share = ops.ceil(options.max_length_factor * ops.cast(lengths, "float32"))
+            max_lengths = ops.minimum(max_lengths, ops.cast(share, "int32"))
+        state = model.start_decoding(source_ids, settings.beam_size, positions)
+        sentences = Sentences(max_lengths, settings, state, options.early_stopping, banned)
+
+        def step(beams: FixedBeams) -> tuple[FixedBeams]:
+            last = ops.take(beams.alive_seq, ops.maximum(beams.length - 1, 0), axis=2)  # [batch, beams]
+            before = state._replace(
+                self_caches=beams.self_caches, self_bias=beams.self_bias, words_emitted=beams.words_emitted
+            )
+            logits, after = model.decode_step(last, beams.length, before)
+            logits = beginning_with(first, logits, ops.equal(beams.length, 0))
+            moved = after.self_caches, after.self_bias, after.words_emitted
+            beams = beams._replace(self_caches=moved[0], self_bias=moved[1], words_emitted=moved[2])
+            return (grow(beams, logits, sentences),)
+
+        beams = initial_beams(sentences, positions)
+        (beams,) = ops.while_loop(lambda beams: ops.any(is_active(beams)), step, (beams,))
+        exists = ops.expand_dims(beams.finished_scores > NEG_INF, 2)
+        return ops.where(exists, beams.finished_seq, PAD), beams.finished_scores, beams.length
+
     return InModelPrecision(model, decode)(source_ids)
-
-
-def _search(
-    model: Transformer,
-    settings: SearchSettings,
-    options: DecodeHParams,
-    banned: int,
-    first: int,
-    source_ids: Any,
-) -> tuple[Any, Any, Any]:
-    lengths = ops.sum(ops.cast(ops.not_equal(source_ids, PAD), "int32"), axis=1, keepdims=True)
-    positions = max_output_length(source_ids.shape[1], 0, settings.extra_length, options)
-    max_lengths = ops.where(lengths > 0, lengths + settings.extra_length, 0)  # [batch, 1]
-    if options.max_length_factor:
-        share = ops.ceil(options.max_length_factor * ops.cast(lengths, "float32"))
-        max_lengths = ops.minimum(max_lengths, ops.cast(share, "int32"))
-    state = model.start_decoding(source_ids, settings.beam_size, positions)
-    sentences = Sentences(max_lengths, settings, state, options.early_stopping, banned)
-
-    def step(beams: FixedBeams) -> tuple[FixedBeams]:
-        last = ops.take(beams.alive_seq, ops.maximum(beams.length - 1, 0), axis=2)  # [batch, beams]
-        before = state._replace(
-            self_caches=beams.self_caches, self_bias=beams.self_bias, words_emitted=beams.words_emitted
-        )
-        logits, after = model.decode_step(last, beams.length, before)
-        logits = beginning_with(first, logits, ops.equal(beams.length, 0))
-        moved = after.self_caches, after.self_bias, after.words_emitted
-        beams = beams._replace(self_caches=moved[0], self_bias=moved[1], words_emitted=moved[2])
-        return (grow(beams, logits, sentences),)
-
-    beams = initial_beams(sentences, positions)
-    (beams,) = ops.while_loop(lambda beams: ops.any(is_active(beams)), step, (beams,))
-    exists = ops.expand_dims(beams.finished_scores > NEG_INF, 2)
-    return ops.where(exists, beams.finished_seq, PAD), beams.finished_scores, beams.length
 
 
 def initial_beams(sentences: Sentences, positions: int) -> FixedBeams:
@@ -156,11 +136,6 @@ def initial_beams(sentences: Sentences, positions: int) -> FixedBeams:
         self_caches=state.self_caches,
         words_emitted=state.words_emitted,
     )
-
-
-def is_active(beams: FixedBeams) -> Any:
-    """Returns which sentences are not done, bool [batch]."""
-    return beams.alive_log_probs[:, 0] > NEG_INF
 
 
 def grow(beams: FixedBeams, logits: Any, sentences: Sentences) -> FixedBeams:

@@ -8,8 +8,8 @@ import tensorflow as tf
 
 from t2t_revival.data.vocabulary.sentencepiece import EOS, PAD
 from t2t_revival.decoding.engine import ALL, Draws, Inputs
-from t2t_revival.decoding.hypothesis_scores import score
-from t2t_revival.decoding.search.beams import NEG_INF, Beams, Sentences, current_length, select_parents
+from t2t_revival.decoding.hypothesis_scores import NEG_INF, score
+from t2t_revival.decoding.search.beams import Beams, Sentences, current_length, select_parents
 from t2t_revival.decoding.search.constraints import max_output_lengths
 from t2t_revival.decoding.search.tf_workarounds import max_or_one, top_tokens
 

@@ -14,16 +14,9 @@ import tensorflow as tf
 from t2t_revival.data.vocabulary.sentencepiece import PAD
 from t2t_revival.decoding.addons import addon
 from t2t_revival.decoding.engine import Annotations, Inputs
-from t2t_revival.decoding.hypothesis_scores import beginning_with
+from t2t_revival.decoding.hypothesis_scores import NEG_INF, beginning_with
 from t2t_revival.decoding.search.beam_search import grow, grow_greedy
-from t2t_revival.decoding.search.beams import (
-    NEG_INF,
-    Beams,
-    Results,
-    Sentences,
-    current_length,
-    initial_beams,
-)
+from t2t_revival.decoding.search.beams import Beams, Results, Sentences, current_length, initial_beams
 from t2t_revival.decoding.search.constraints import PrefixConstraint, TreeConstraint, max_output_lengths
 from t2t_revival.decoding.search.decoding_loop import decode_all, drop_hidden_memory
 from t2t_revival.decoding.search.guards import Guards, penalized, restrict

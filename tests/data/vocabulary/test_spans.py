@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from t2t_revival.data.vocabulary.sentencepiece import Vocabulary
 from t2t_revival.data.vocabulary.spans import (
     match_words,
     split_words,
@@ -16,11 +15,6 @@ from t2t_revival.data.vocabulary.spans import (
 from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 
 TEXTS = st.text(st.sampled_from("the dogs,.-'日é  \u00a0"), max_size=30)
-
-
-@pytest.fixture(scope="module", params=["spm", "subwords"])
-def either(request, vocabulary_file, subwords_file):
-    return Vocabulary(vocabulary_file) if request.param == "spm" else SubwordVocabulary(subwords_file)
 
 
 @given(text=TEXTS)

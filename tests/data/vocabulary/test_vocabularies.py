@@ -12,12 +12,6 @@ from t2t_revival.data.vocabulary.subwords import SubwordVocabulary
 from t2t_revival.data.vocabulary.text_encoder import TextEncoder
 
 
-@pytest.fixture(scope="module", params=["spm", "subwords"])
-def either(request: pytest.FixtureRequest, vocabulary_file: Path, subwords_file: Path) -> TextEncoder:
-    """A vocabulary, whose kind is told by the name of its file."""
-    return open_vocabulary(vocabulary_file if request.param == "spm" else subwords_file)
-
-
 def test_decoding_stops_at_eos_and_skips_pad_also_in_a_graph(either: TextEncoder) -> None:
     """The graph side can be first used inside a function, and the vocabulary in another process."""
     copy = pickle.loads(pickle.dumps(either))
