@@ -14,6 +14,7 @@ from t2t_revival.hparams.hparams import HParams
 
 AUTO = "auto"
 MINUTES = 30.0  # of a training whose length nobody gives
+EVAL_FREQUENCY = 250  # updates between evaluations: 4 minutes or less of small
 PACE = 4000  # tokens a second, of two cores: what fits into minutes, so that no dropout depends on a machine
 USUAL = 30_000, 20 * 30_000  # pairs and tokens, where none are known
 DROPOUTS = ((12, 0.1), (40, 0.2), (math.inf, 0.3))  # for fewer epochs than these

@@ -26,7 +26,7 @@ from t2t_revival.cli.support.run_flags import TrainingFlags
 from t2t_revival.cli.support.subcommand import BestExport
 from t2t_revival.curve_files import best_row, is_annealed, is_falling
 from t2t_revival.errors import CommandLine, T2TError
-from t2t_revival.hparams.auto import AUTO, MINUTES
+from t2t_revival.hparams.auto import AUTO, EVAL_FREQUENCY, MINUTES
 from t2t_revival.hparams.hparams import HParams
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.problems.problem import DEV, TRAIN, Data
@@ -92,6 +92,8 @@ def _train(flags: TrainerFlags) -> int:
     config = replace(flags.config, output_dir=folder.path, warm_start=warm_start)
     if flags.hparams_set == AUTO and not flags.has("precision"):
         config = replace(config, precision=tensorflow_setup.fast_precision())
+    if flags.hparams_set == AUTO and not flags.has("local_eval_frequency"):
+        config = replace(config, eval_frequency=EVAL_FREQUENCY)
     has_data = problem.has_data(flags.data_path)
     if not has_data:
         if fits:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from t2t_revival import registry
-from t2t_revival.hparams.auto import FITS, MINUTES, fitted, vocab_sizes
+from t2t_revival.hparams.auto import EVAL_FREQUENCY, FITS, MINUTES, fitted, vocab_sizes
 from t2t_revival.model_folder import ModelFolder
 from tests.support.commands import run
 from tests.support.line_corpus import write_corpus
@@ -77,6 +77,7 @@ def test_half_an_hour_is_the_longest(tmp_path: Path) -> None:
     )
     assert f"{MINUTES:g} minutes at most (--train_minutes)" in done.stderr
     assert ModelFolder(tmp_path / "out").hparams.train_steps <= 1000
+    assert (tmp_path / "out" / f"model.ckpt-{EVAL_FREQUENCY}.npz").exists()
     assert "the learning rate has fallen to 0" in done.stdout
     assert "next: t2t-decoder" in done.stdout
 
