@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
@@ -223,6 +223,9 @@ class Engine(Protocol):
             T2TError: the checkpoint is corrupt, or of another model.
         """
         restore_weights(self.model, checkpoint.path)
+
+    def expect(self, lengths: Sequence[int], settings: SearchSettings) -> None:
+        """Prepares for searches of sources of these lengths in tokens, which begin with the longest."""
 
     def search(self, inputs: Inputs) -> tuple[Any, Any]:
         """Decodes sentences; settings and arrays are those of Python and NumPy.

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
@@ -32,8 +34,10 @@ class JaxProgram:
 
     def __init__(self, model: Any, function: Callable[..., Any], num_arrays: int) -> None:
         self._model, self._function, self._num_arrays = model, function, num_arrays
-        self._programs: dict[tuple[Any, ...], Callable[..., Any]] = {}
-        self._one_call = threading.Lock()  # a program has all cores, and is compiled by one thread
+        self._programs: dict[tuple[Any, ...], Any] = {}
+        self._compiled: set[tuple[Any, ...]] = set()
+        self._locks = defaultdict[Any, threading.Lock](threading.Lock)  # of shapes: one thread compiles each
+        self._one_call = threading.Lock()  # a program has all cores
 
     def __call__(self, *arguments: Any) -> Any:
         """Returns the function's results as NumPy arrays.
@@ -41,19 +45,32 @@ class JaxProgram:
         Raises:
             MemoryError: the device has too little memory.
         """
+        program, arrays = self.compile(*arguments)
+        with self._one_call, _memory_errors():
+            return tree.map_structure(np.asarray, program(self._weights, arrays))
+
+    def compile(self, *arguments: Any) -> tuple[Any, tuple[Any, ...]]:
+        """Compiles the function for arguments of these shapes; returns it, and the arguments that are arrays.
+
+        Threads may compile other shapes meanwhile, and one may compute.
+
+        Raises:
+            MemoryError: the device has too little memory.
+        """
         import jax
 
         arrays, static = arguments[: self._num_arrays], arguments[self._num_arrays :]
-        with self._one_call:
-            if static not in self._programs:
-                self._programs[static] = jax.jit(partial(self._run, static))
-            try:
-                values = [weight.value for weight in self._model.weights]
-                return tree.map_structure(np.asarray, self._programs[static](values, arrays))
-            except jax.errors.JaxRuntimeError as error:
-                if "RESOURCE_EXHAUSTED" not in str(error):
-                    raise
-                raise MemoryError(str(error)) from error
+        shapes = static, *map(np.shape, tree.flatten(arrays))
+        program = self._programs.setdefault(static, jax.jit(partial(self._run, static)))
+        with self._locks[shapes], _memory_errors():
+            if shapes not in self._compiled:
+                program.lower(self._weights, arrays).compile()
+                self._compiled.add(shapes)
+        return program, arrays
+
+    @property
+    def _weights(self) -> list[Any]:
+        return [weight.value for weight in self._model.weights]
 
     def _run(self, static: tuple[Any, ...], weights: list[Any], arrays: tuple[Any, ...]) -> Any:
         scope = keras.StatelessScope()
@@ -63,3 +80,16 @@ class JaxProgram:
             scope.add_update((weight, keras.ops.cast(value, dtype) if is_cast else value))
         with scope:
             return self._function(*arrays, *static)
+
+
+@contextmanager
+def _memory_errors() -> Iterator[None]:
+    """Raises JAX's error of a lack of memory as Python's."""
+    import jax
+
+    try:
+        yield
+    except jax.errors.JaxRuntimeError as error:
+        if "RESOURCE_EXHAUSTED" not in str(error):
+            raise
+        raise MemoryError(str(error)) from error

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
+from contextlib import suppress
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from t2t_revival.data.batching import fixed_width
 from t2t_revival.data.vocabulary.text_encoder import PAD
+from t2t_revival.data.workers import cores
 from t2t_revival.decoding.capabilities import JAX, check_held
 from t2t_revival.decoding.engine import Engine, EngineConfig, Inputs, SearchSettings
 from t2t_revival.decoding.options import DecodeHParams
@@ -20,6 +24,7 @@ if TYPE_CHECKING:
     from t2t_revival.model import Transformer
 
 LEAST_WIDTH = 32  # positions of a source: a narrower program would save little time
+BUSY_CORES = 2  # with which one compilation is busy: on more, others go on beside it
 FEW_ROWS = 8  # of a batch of few sentences, as of lines that are typed
 UNCONSTRAINED = (
     "decoding on JAX does not constrain outputs to trees: malformed ones are repaired, and F1 may be a "
@@ -31,9 +36,11 @@ class JaxEngine(Engine):
     """Decodes with JAX as `SearchGraph` does, in programs of few shapes: beam search and greedy decoding.
 
     Sources are padded to 32, 64, 128, ... positions, and batches to as many rows as a batch has at most whose
-    longest source needs them, or to few rows: there are two programs for each width, and for each beam_size,
-    extra_length, n and spare. Where the longest of all sources is known, there is one. Outputs are not
-    constrained to trees, as TensorFlow's are: a parser's problem repairs malformed ones.
+    longest source needs them, or to few rows where a request has few: there are two programs for each width,
+    and for each beam_size, extra_length, n and spare. Where the longest of all sources is known, there is
+    one. With more than two cores, programs for narrower sources are compiled while the widest ones, which
+    come first, are decoded. Outputs are not constrained to trees, as TensorFlow's are: a parser's problem
+    repairs malformed ones.
 
     Args:
         model: the model, or an `Ensemble`; its weights are read at each call.
@@ -57,6 +64,7 @@ class JaxEngine(Engine):
             warnings.warn(UNCONSTRAINED, stacklevel=2)
         check_held(model.hparams, JAX)
         self._model, self._batch_size, self._longest = model, options.tokens_at_once, config.longest_source
+        self._few = True  # sentences of the request
         self.description = f"jax, {model.dtype_policy.name}"
 
         def run(source_ids: Any, score_terms: dict[str, Any], *sizes: int) -> tuple[Any, Any, Any]:
@@ -66,19 +74,44 @@ class JaxEngine(Engine):
 
         self.program = JaxProgram(model, run, num_arrays=2)
 
+    def expect(self, lengths: Sequence[int], settings: SearchSettings) -> None:
+        self._few = len(lengths) <= FEW_ROWS
+        if self._few or cores() <= BUSY_CORES:
+            return
+        for width in sorted({*map(self._width, lengths)})[:-1]:
+            padding = np.full((self._most_rows(width), width), PAD, np.int32)
+            Thread(target=self._compile, args=(padding, settings)).start()
+
+    def _compile(self, padding: np.ndarray, settings: SearchSettings) -> None:
+        with suppress(Exception):  # the first batch of this width tries again, and says what is wrong
+            self.program.compile(padding, *_arguments(settings))
+
+    def _width(self, length: int) -> int:
+        return max(LEAST_WIDTH, fixed_width(max(self._longest, length)))
+
+    def _most_rows(self, width: int) -> int:
+        return max(1, 2 * self._batch_size // width)
+
     def search(self, inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:
-        beam_size, extra_length, n, score_terms, _, spare = inputs.settings
+        outputs = inputs.settings.width
         sources = np.asarray(inputs.ids, np.int32)
-        width = max(LEAST_WIDTH, fixed_width(max(self._longest, sources.shape[1])))
-        most_rows = max(1, 2 * self._batch_size // width)
-        rows = FEW_ROWS if not self._longest and len(sources) <= FEW_ROWS < most_rows // 2 else most_rows
-        found = [(np.zeros((0, n + spare, 0), np.int32), np.zeros((0, n + spare), np.float32))]
+        width = self._width(sources.shape[1])
+        most_rows = self._most_rows(width)
+        few = self._few and not self._longest and len(sources) <= FEW_ROWS < most_rows // 2
+        rows = FEW_ROWS if few else most_rows
+        found = [(np.zeros((0, outputs, 0), np.int32), np.zeros((0, outputs), np.float32))]
         for first in range(0, len(sources), rows):
             part = sources[first : first + rows]
             padded = np.full((rows, width), PAD, np.int32)
             padded[: len(part), : part.shape[1]] = part
-            ids, scores, length = self.program(padded, score_terms, beam_size, extra_length, n, spare)
+            ids, scores, length = self.program(padded, *_arguments(inputs.settings))
             found.append((ids[: len(part), :, :length], scores[: len(part)]))
         longest = max(ids.shape[2] for ids, _ in found)
         all_ids = [np.pad(ids, ((0, 0), (0, 0), (0, longest - ids.shape[2]))) for ids, _ in found]
         return np.concatenate(all_ids), np.concatenate([scores for _, scores in found])
+
+
+def _arguments(settings: SearchSettings) -> tuple[Any, ...]:
+    """Returns the arguments of a program after the sources."""
+    beam_size, extra_length, n, score_terms, _, spare = settings
+    return score_terms, beam_size, extra_length, n, spare

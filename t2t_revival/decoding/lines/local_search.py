@@ -84,10 +84,14 @@ class LocalSearch:
         self._term_detailer = term_detailer
         self._n = request.options.candidates_of(request.n)  # outputs to find, or to choose from
         self._spare = request.options.spare_of(request.n)
+        options = request.options
+        beam_size = self._n if options.samples else options.candidates_of(options.beam_size)
+        self._settings = SearchSettings.of(options, self._n, self._spare)._replace(beam_size=beam_size)
         self._sources = preprocessor.sources(request.pieces, on_truncation)
         ids = [source.ids for source in self._sources]
         lines = [piece.line for piece in request.pieces]
         self.plan = BatchPlan([*map(len, ids)], request.options.tokens_at_once, lines)
+        model.engine.expect(self.plan.lengths, self._settings)
         self._prefixes = preprocessor.prefixes(request.prefixes)
         self.constrained: ConstrainedSearch | None = None
         if request.constraints:
@@ -106,9 +110,7 @@ class LocalSearch:
             sampling = options.sampling_temp, options.sampling_keep_top_k
             numbers = [self._request.first_number + index for index in indices]
             draws = draws_of_lines(options.random_seed, numbers, longest, n, *sampling)
-        beam_size = n if options.samples else options.candidates_of(options.beam_size)
-        settings = SearchSettings.of(options, n, self._spare)._replace(beam_size=beam_size)
-        found = self._model.engine.search(Inputs(rows, settings, prefix_rows, draws))
+        found = self._model.engine.search(Inputs(rows, self._settings, prefix_rows, draws))
         return self.candidates(_by_index(indices, *found))
 
     async def _bound(self, attempt: Attempt) -> dict[int, Found]:

@@ -1,0 +1,76 @@
+"""Programs of JAX's search: one for each width of sources, compiled before lines of that width come."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from t2t_revival import HParams, Transformer, Translator
+from t2t_revival.decoding.engine import Inputs, SearchSettings
+from t2t_revival.decoding.engines import jax_engine as module
+from t2t_revival.decoding.options import DecodeHParams
+from t2t_revival.utils import keras_config
+from tests.support.jax_process import JaxProcess
+from tests.support.searches import counted_traces, jax_engine
+
+TINY = HParams(num_hidden_layers=1, hidden_size=8, filter_size=16, num_heads=2)
+MANY = [90, *[1] * 20, 30, 3]
+SETTINGS = SearchSettings(2, 2, 1, {"alpha": 0.6}, {})
+
+
+@pytest.mark.parametrize(
+    ("words", "cores", "widths", "beside"),
+    [(MANY, 16, 3, 2), (MANY, 2, 3, 0), ([1] * 20, 16, 1, 0), ([90, 1], 16, 2, 0)],
+    ids=["three widths", "few cores", "one width", "few lines"],
+)
+def test_programs_of_widths_that_come_later_are_compiled_beside(
+    words: Any, cores: int, widths: int, beside: int, vocabulary: Any, monkeypatch: Any
+) -> None:
+    asked: dict[str, set[tuple[int, ...]]] = {"compile": set(), "call": set()}
+
+    class Program:
+        def __init__(self, *_: Any, **__: Any) -> None:
+            pass
+
+        def compile(self, sources: np.ndarray, *_: Any) -> None:
+            asked["compile"].add(sources.shape)
+
+        def __call__(self, sources: np.ndarray, *_: Any) -> tuple[Any, Any, int]:
+            asked["call"].add(sources.shape)
+            return np.ones((len(sources), 1, 1), np.int32), np.zeros((len(sources), 1), np.float32), 1
+
+    monkeypatch.setattr(keras_config, "backend", lambda: "jax")
+    monkeypatch.setattr(module, "JaxProgram", Program)
+    monkeypatch.setattr(module, "Thread", lambda target, args: SimpleNamespace(start=lambda: target(*args)))
+    monkeypatch.setattr(module, "cores", lambda: cores)
+    options = DecodeHParams(beam_size=2, extra_length=1, batch_size=2048)
+    translator = Translator(Transformer(TINY, vocabulary.size), vocabulary, options)
+    assert len(translator.translate(["a " * count for count in words])) == len(words)
+    assert len(asked["call"]) == widths
+    assert asked["compile"] == {*sorted(asked["call"], key=lambda shape: shape[1])[:beside]}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not find_spec("jax"), reason="needs JAX")
+def test_what_was_compiled_beside_is_not_made_again() -> None:
+    programs, outputs, alone = JaxProcess(search_two_widths)()
+    assert programs == 2
+    assert outputs == alone
+
+
+def search_two_widths() -> tuple[int, list[list[int]], list[list[int]]]:
+    """Returns the number of programs made, and outputs; also those of an engine that expects nothing."""
+    model = Transformer(TINY, 11)
+    both = [Inputs(np.full((9, width), 5, np.int32), SETTINGS) for width in (40, 20)]
+    module.cores = lambda: 16
+    with counted_traces() as traces:
+        engine = jax_engine(model)
+        engine.expect([40] * 9 + [20] * 9, SETTINGS)
+        outputs = [np.ravel(engine.search(inputs)[0]).tolist() for inputs in both]
+        programs = traces["programs"]
+    other = jax_engine(model)
+    return programs, outputs, [np.ravel(other.search(inputs)[0]).tolist() for inputs in both]
