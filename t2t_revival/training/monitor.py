@@ -52,6 +52,7 @@ from t2t_revival.utils.files import writing
 from t2t_revival.utils.score_events import ScoreEvents
 from t2t_revival.utils.signals import ending_signals, handling
 
+REPORT_SECONDS = 60.0  # after which a slow machine reports, whatever `log_steps` is
 MAX_PENDING = 1000  # micro-batches that are started and not yet counted
 MAX_PENDING_OF_SEVERAL = 20  # updates, of workers that stop together
 REASONS = (None, "SIGHUP", "SIGINT", "SIGTERM", EARLY)  # the later one wins where workers have different ones
@@ -183,7 +184,7 @@ class Monitor:
             return True
         if self._engine.several:
             return updates >= MAX_PENDING_OF_SEVERAL
-        return self._is_time_to_save() or self._reason is not None
+        return self._is_time_to_report() or self._is_time_to_save() or self._reason is not None
 
     def act(self) -> None:
         """Does what is due after an update that was done.
@@ -194,7 +195,7 @@ class Monitor:
         progress, config = self._progress, self._config
         if self._written and self._written.done():
             self.wait()
-        if progress.is_first or progress.is_every(config.log_steps):
+        if progress.is_first or progress.is_every(config.log_steps) or self._is_time_to_report():
             self.report()
         began = time.monotonic()
         is_evaluated = progress.is_every(config.eval_frequency)
@@ -260,6 +261,9 @@ class Monitor:
             written, self._written = self._written, None
             path = written.result()
             self._on_event(SavedEvent(self._progress.saved, path))
+
+    def _is_time_to_report(self) -> bool:
+        return bool(self._config.log_steps) and time.monotonic() - self._reported_at >= REPORT_SECONDS
 
     def _is_time_to_save(self) -> bool:
         """Returns whether the last checkpoint is older than `save_seconds`, in the process that saves."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -30,28 +31,22 @@ SETTINGS = SearchSettings(2, 2, 1, {"alpha": 0.6}, {})
 def test_programs_of_widths_that_come_later_are_compiled_beside(
     words: Any, cores: int, widths: int, beside: int, vocabulary: Any, monkeypatch: Any
 ) -> None:
-    asked: dict[str, set[tuple[int, ...]]] = {"compile": set(), "call": set()}
+    def program(sources: np.ndarray, *_: Any) -> tuple[np.ndarray, np.ndarray, int]:
+        return np.ones((len(sources), 1, 1), np.int32), np.zeros((len(sources), 1), np.float32), 1
 
-    class Program:
-        def __init__(self, *_: Any, **__: Any) -> None:
-            pass
+    def shapes(asked: Mock) -> set[tuple[int, int]]:
+        return {call.args[0].shape for call in asked.call_args_list}
 
-        def compile(self, sources: np.ndarray, *_: Any) -> None:
-            asked["compile"].add(sources.shape)
-
-        def __call__(self, sources: np.ndarray, *_: Any) -> tuple[Any, Any, int]:
-            asked["call"].add(sources.shape)
-            return np.ones((len(sources), 1, 1), np.int32), np.zeros((len(sources), 1), np.float32), 1
-
+    called = Mock(side_effect=program)
     monkeypatch.setattr(keras_config, "backend", lambda: "jax")
-    monkeypatch.setattr(module, "JaxProgram", Program)
+    monkeypatch.setattr(module, "JaxProgram", lambda *_, **__: called)
     monkeypatch.setattr(module, "Thread", lambda target, args: SimpleNamespace(start=lambda: target(*args)))
     monkeypatch.setattr(module, "cores", lambda: cores)
     options = DecodeHParams(beam_size=2, extra_length=1, batch_size=2048)
     translator = Translator(Transformer(TINY, vocabulary.size), vocabulary, options)
     assert len(translator.translate(["a " * count for count in words])) == len(words)
-    assert len(asked["call"]) == widths
-    assert asked["compile"] == {*sorted(asked["call"], key=lambda shape: shape[1])[:beside]}
+    assert len(shapes(called)) == widths
+    assert shapes(called.compile) == {*sorted(shapes(called), key=lambda shape: shape[1])[:beside]}
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ from t2t_revival import RunConfig, T2TError
 from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.checkpoints.file import trained_on, weights_of
 from t2t_revival.curve_files import DEV, TRAIN, read_curve
+from t2t_revival.training import monitor
 from t2t_revival.training.events import EvaluatedEvent, SavedEvent, Scores, StepEvent
 from t2t_revival.training.state import Fingerprints
 from tests.support.copy_shards import HPARAMS, VOCAB
@@ -150,9 +151,14 @@ def test_it_runs_in_a_thread(shards: list[Path], tmp_path: Path) -> None:
         assert pool.submit(train, shards, HPARAMS, VOCAB, RunConfig(tmp_path)).result().step == 8
 
 
-def test_no_evaluation_but_the_last(shards: list[Path], tmp_path: Path) -> None:
-    config = RunConfig(tmp_path, eval_frequency=0, save_seconds=0, log_steps=0)
+@pytest.mark.parametrize(("log_steps", "reported"), [(0, [1, 8]), (100, [*range(1, 9)])])
+def test_no_evaluation_but_the_last(
+    log_steps: int, reported: list[int], shards: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each update takes a minute here, after which it is reported, if any are."""
+    monkeypatch.setattr(monitor, "REPORT_SECONDS", 0.0)
+    config = RunConfig(tmp_path, eval_frequency=0, save_seconds=0, log_steps=log_steps)
     train(shards, HPARAMS, VOCAB, config, lambda model: {"loss": 1.0})
     assert [row["step"] for row in read_curve(tmp_path, DEV)] == [8]
-    assert [row["step"] for row in read_curve(tmp_path, TRAIN)] == [1, 8]
+    assert [row["step"] for row in read_curve(tmp_path, TRAIN)] == reported
     assert [c.step for c in checkpoints.list_checkpoints(tmp_path)] == [8]
