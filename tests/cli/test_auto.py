@@ -51,11 +51,8 @@ def test_a_corpus_without_a_set(tmp_path: Path) -> None:
     assert "for 300 pairs: 1+1 layers, 8/8, 310 pieces, " in done.stderr
     assert "minutes" not in done.stderr
     folder = ModelFolder(tmp_path / "out")
-    assert (folder.run.hparams_set, folder.hparams.optimizer, folder.hparams.pos) == (
-        "auto",
-        "muon",
-        "rotary",
-    )
+    assert (folder.run.hparams_set, folder.run.decode_hparams["alpha"]) == ("auto", 1.0)
+    assert (folder.hparams.optimizer, folder.hparams.pos) == ("muon", "rotary")
     done = run(*command, "--train_steps=3")
     assert "resuming from model.ckpt-2.npz" in done.stderr
     assert "for 300 pairs" not in done.stderr
