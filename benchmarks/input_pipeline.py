@@ -7,7 +7,7 @@
 - reading: target tokens/s of the batches within a given time, on all cores; with `--processes`, of so many
   processes side by side, without TensorFlow, as each process of a training under JAX reads them;
 - padding: the padding's share of the positions of these batches, on both sides, and the tokens' on each; with
-  `--one_shape_per_bucket`, `--num_buckets` or `--packed`, of batches as XLA compiles them.
+  `--one_shape_per_bucket` or `--packed`, of batches as XLA compiles them.
 """
 
 from __future__ import annotations
@@ -95,7 +95,6 @@ def main(argv: list[str] | None = None) -> None:
     parser.add_argument("--seconds", type=float, default=20.0)
     parser.add_argument("--processes", type=int, default=0)
     parser.add_argument("--one_shape_per_bucket", action="store_true")
-    parser.add_argument("--num_buckets", type=int, default=0)
     parser.add_argument("--packed", action="store_true")
     result_file.add_flag(parser)
     args = parser.parse_args(argv)
@@ -112,12 +111,7 @@ def main(argv: list[str] | None = None) -> None:
             TrainingBatches,
             data.split(TRAIN),
             hparams,
-            BatchSettings(
-                seed=1,
-                pad_to_bucket=args.one_shape_per_bucket or args.num_buckets > 0,
-                num_buckets=args.num_buckets,
-                packed=args.packed,
-            ),
+            BatchSettings(seed=1, pad_to_bucket=args.one_shape_per_bucket, packed=args.packed),
             splits=data.vocabularies.splits(),
         )
         found.append({"name": "reading", **measure_reading(make, True, args.seconds)})

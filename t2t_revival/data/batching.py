@@ -32,21 +32,14 @@ ORDER_SETTINGS = ("seed", "shards", "chunk", "mixture")  # which determine the o
 MIN_WIDTH = 16  # tokens; narrower batches would save little time
 
 
-def bucket_boundaries(
-    max_length: int, min_length_bucket: int, length_bucket_step: float, count: int = 0
-) -> list[int]:
-    """Returns the buckets' upper bounds in tokens, ascending; the last is `max_length` (T2T's rule).
-
-    With a `count`, at most so many of them are left, evenly spread.
-    """
+def bucket_boundaries(max_length: int, min_length_bucket: int, length_bucket_step: float) -> list[int]:
+    """Returns the buckets' upper bounds in tokens, ascending; the last is `max_length` (T2T's rule)."""
     bounds = []
     bound = min_length_bucket
     while bound < max_length:
         bounds.append(bound)
         bound = max(bound + 1, int(bound * length_bucket_step))
-    bounds.append(max_length)
-    kept = min(count or len(bounds), len(bounds))
-    return [bounds[len(bounds) * number // kept - 1] for number in range(1, kept + 1)]
+    return [*bounds, max_length]
 
 
 def bucket_batch_sizes(bounds: list[int], batch_size: int) -> list[int]:
@@ -103,7 +96,11 @@ def is_packed(state: IteratorState) -> bool:
 
 
 def _settings(key: str) -> MadeOf:
-    return MadeOf({"mixture": "", "packed": "0"} | dict(setting.split("=", 1) for setting in key.split()))
+    """Returns the settings of a key; `num_buckets` was one until packed batches were there."""
+    return MadeOf(
+        {"mixture": "", "packed": "0", "num_buckets": "0"}
+        | dict(setting.split("=", 1) for setting in key.split())
+    )
 
 
 class ExampleCounts(NamedTuple):
@@ -125,7 +122,6 @@ class BatchSettings:
         pad_to_bucket: pad both sides to the bucket's bound and fill the number of rows, so that there is one
             shape per bucket (XLA compiles each shape separately).
         chunk: examples shuffled together.
-        num_buckets: at most so many buckets of lengths; with 0, T2T's.
         packed: several pairs share a row of `max_length` positions, and all batches have one shape; see
             `packing`.
     """
@@ -135,7 +131,6 @@ class BatchSettings:
     seed: int = 0
     pad_to_bucket: bool = False
     chunk: int = CHUNK
-    num_buckets: int = 0
     packed: bool = False
 
 
@@ -186,7 +181,7 @@ class TrainingBatches:
                 f"{self._shards[0].parent} lacks: make it in another --data_dir, with --make_alignments"
             )
         self._bounds = bucket_boundaries(
-            hparams.max_length, hparams.min_length_bucket, hparams.length_bucket_step, settings.num_buckets
+            hparams.max_length, hparams.min_length_bucket, hparams.length_bucket_step
         )
         self._rows = [
             settings.replicas * size for size in bucket_batch_sizes(self._bounds, hparams.batch_size)
@@ -199,7 +194,7 @@ class TrainingBatches:
             f"replicas={settings.replicas} "
             f"batch_size={hparams.batch_size} max_length={hparams.max_length} "
             f"min_length_bucket={hparams.min_length_bucket} "
-            f"length_bucket_step={hparams.length_bucket_step} num_buckets={settings.num_buckets} "
+            f"length_bucket_step={hparams.length_bucket_step} "
             f"subword_dropout={hparams.subword_dropout} subword_dropout_side={hparams.subword_dropout_side}"
             + (f" mixture={mixture}" if mixture else "")
             + (f" packed={WINDOW}" if settings.packed else "")

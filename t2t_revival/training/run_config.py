@@ -180,8 +180,6 @@ class RunConfig:
             "mirrored" where there are several GPUs; "multi_worker" uses all GPUs of the machines in
             TF_CONFIG, see t2t-make-tf-configs.
         shard_optimizer: keep a part of Adam's moments on each device, for those with little memory; for JAX.
-        num_buckets: buckets of lengths, for each of which XLA compiles a step; fewer ones pad more. With 0
-            they are T2T's, some 20.
         packed: put several pairs into a row of max_length tokens, so that all batches have one shape, which
             XLA compiles once. By default where it compiles each shape: under JAX and with xla.
         precision: type in which the model computes; weights are always float32. "mixed_float16", for GPUs
@@ -215,7 +213,6 @@ class RunConfig:
     warm_start: WarmStart | None = None
     strategy: Literal["auto", "default", "mirrored", "multi_worker"] = "auto"
     shard_optimizer: bool = False
-    num_buckets: int = 0
     packed: bool | None = None
     precision: Literal["float32", "mixed_bfloat16", "mixed_float16"] = "float32"
     xla: bool = False
@@ -241,14 +238,12 @@ def packs(config: RunConfig, hparams: HParams, compiles_shapes: bool) -> bool:
     """Returns whether batches are packed: as asked for, or else where each shape is compiled.
 
     Raises:
-        T2TError: it is asked for, but the model does not support it, or buckets are asked for, too.
+        T2TError: it is asked for, but the model does not support it.
     """
     lacking = hparams.not_held_by(PACKED)
-    if config.packed and config.num_buckets:
-        raise T2TError("packed batches have no buckets: give --packed or --num_buckets")
     if config.packed and lacking:
         name, value = lacking.popitem()
         raise T2TError(
             f"a packed batch does not support {name}={value}, which this model has: leave out --packed"
         )
-    return compiles_shapes and not (config.num_buckets or lacking) if config.packed is None else config.packed
+    return compiles_shapes and not lacking if config.packed is None else config.packed

@@ -207,14 +207,13 @@ class Trainer:
     def _batches(self, start: IteratorState) -> TrainingBatches:
         engine, config, data = self.engine, self.config, self.data
         packed = packs(config, self.hparams, engine.pads_to_bucket)
-        if config.packed is None and start.cut and not config.num_buckets:
+        if config.packed is None and start.cut:
             packed = is_packed(start)
         settings = BatchSettings(
             engine.replicas,
             accumulation(self.hparams, engine.replicas),
             config.seed,
             pad_to_bucket=engine.pads_to_bucket,
-            num_buckets=config.num_buckets,
             packed=packed,
         )
         return TrainingBatches(data.shards, self.hparams, settings, start=start, splits=data.splits)

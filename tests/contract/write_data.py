@@ -46,7 +46,7 @@ class Reading:
 READINGS = {kind: Reading(kind) for kind in KINDS} | {
     "another seed": Reading("plain", settings={"seed": 7}),
     "two replicas, accumulated": Reading("plain", settings={"replicas": 2, "accumulate": 3}),
-    "few shapes": Reading("plain", settings={"pad_to_bucket": True, "num_buckets": 3}),
+    "few shapes": Reading("plain", {"length_bucket_step": 2.0}, {"pad_to_bucket": True}),
     "reversed problem": Reading("plain", problem="translate_ende_rev"),
     "subword dropout": Reading("plain", {"subword_dropout": 0.1}, {"seed": 1}),
     "subword dropout of subtokens": Reading("two given", {"subword_dropout": 0.3}, {"replicas": 2}),

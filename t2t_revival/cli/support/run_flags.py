@@ -39,7 +39,6 @@ T2T_SETS = "transformer_"  # how the names of its sets begin
 SAME_NAMES = (
     "strategy",
     "shard_optimizer",
-    "num_buckets",
     "packed",
     "precision",
     "xla",
@@ -283,7 +282,7 @@ def decode_options(text: str | None, run: Run, normalize: str = "") -> DecodeHPa
 class TrainingFlags(RunFlags):
     """The flags of a training; the output_dir of `config` is not the run's."""
 
-    exclusive: ClassVar[Names] = (("train_minutes", "train_steps"), ("num_buckets", "packed"))
+    exclusive: ClassVar[Names] = (("train_minutes", "train_steps"),)
     config: RunConfig = group(RunConfig(Path()), RUN_CONFIG_FLAGS, BOUNDS)
     hparams: str = flag(
         "",

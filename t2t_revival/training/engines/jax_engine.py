@@ -161,7 +161,7 @@ class JaxEngine(Engine):
     """A compiled step on all devices.
 
     Args:
-        config: reads `strategy`, `shard_optimizer`, `packed` and `num_buckets`.
+        config: reads `strategy`, `shard_optimizer` and `packed`.
 
     Raises:
         T2TError: the other processes of a "multi_worker" training cannot be reached.
