@@ -37,7 +37,7 @@ from t2t_revival.utils.keras_hooks import set_random_seed
 from t2t_revival.utils.texts import readable_size
 
 PACE_SECONDS = 2.0, 20.0  # least and most of the time in which a training's speed is measured
-PACE_UPDATES = 5  # that are timed together
+PACE_UPDATES = 5  # that are timed together where one takes less than a second, and may overlap with others
 EVALUATION_SHARE = 0.07  # of a training's time, for evaluations and checkpoints
 
 
@@ -178,12 +178,18 @@ class Trainer:
         return replace(self, hparams=self.hparams.of_length(steps, falls_to_zero(self.hparams)))
 
     def _seconds_of_updates(self, measured: float) -> tuple[float, float]:
-        """Returns the time of the first updates, which trace the step, and the median one of others."""
-        engine, ends = self.engine, [time.monotonic()]
+        """Returns the seconds of the first update, which traces the step, and the median of others."""
+        engine, ends, due = self.engine, [time.monotonic()], 1
+
+        def is_due(updates: int) -> bool:
+            return updates >= due
+
         self._new_model()
         try:
-            for _ in engine.steps(self._batches(IteratorState()), lambda updates: updates >= PACE_UPDATES):
+            for _ in engine.steps(self._batches(IteratorState()), is_due):
                 ends.append(time.monotonic())
+                if len(ends) == 3 and not engine.all_reduce_max(ends[2] - ends[1] > 1):
+                    due = PACE_UPDATES
                 if engine.all_reduce_max(len(ends) > 5 and ends[-1] - ends[2] > measured):
                     break
         except Exception as error:
@@ -192,7 +198,7 @@ class Trainer:
             engine.stop()
             gc.collect()  # the model, which refers to itself
         later = statistics.median(end - begin for begin, end in pairwise(ends[2:]))
-        return ends[1] - ends[0], later / PACE_UPDATES
+        return ends[1] - ends[0], later / due
 
     def _new_model(self) -> TrainingTransformer:
         """Builds a model with the weights that the seed draws."""

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from itertools import chain, cycle
 from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -11,7 +15,9 @@ from t2t_revival.checkpoints import directory as checkpoints
 from t2t_revival.checkpoints.file import StoredWeights
 from t2t_revival.hparams.hparams import OF_LENGTH, HParams
 from t2t_revival.model_folder import ModelFolder
+from t2t_revival.training import trainer
 from t2t_revival.training.optimizer import falls_to_zero
+from t2t_revival.training.trainer import Trainer
 from tests.cli.trainer_command import SMALL, train
 from tests.support.line_corpus import write_corpus
 
@@ -60,11 +66,24 @@ def test_it_keeps_its_length_when_it_resumes(
     assert "the training keeps its 6 updates" in capsys.readouterr().err
 
 
-@pytest.fixture
-def usr_falling(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Has a user's factor of the learning rate."""
-    factor = {"usr_falling": lambda step, hparams: 1 - step / hparams.train_steps}
-    monkeypatch.setattr(registration, "SCHEDULE_FACTORS", {**registration.SCHEDULE_FACTORS, **factor})
+@pytest.mark.parametrize(("seconds", "most"), [(10.0, 5), (0.1, 210)])
+def test_a_slow_machine_measures_few_updates(seconds: float, most: int, monkeypatch: Any) -> None:
+    """The first one traces the step for 20 s more."""
+    clock = [0.0]
+
+    def steps(batches: object, is_due: Callable[[int], bool]) -> Iterator[None]:
+        for pending in chain([1], cycle(range(1, 6))):
+            clock[0] += seconds if clock[0] else 20 + seconds
+            if is_due(pending):
+                yield
+
+    engine: Any = Mock(steps=steps, all_reduce_max=int)
+    monkeypatch.setattr(trainer.time, "monotonic", lambda: clock[0])
+    for name in ("_new_model", "_batches"):
+        monkeypatch.setattr(Trainer, name, Mock())
+    found = Trainer(Mock(), HParams(), Mock(), engine).lasting(30).hparams.train_steps
+    assert clock[0] <= 20 + most * seconds
+    assert found == pytest.approx((0.93 * 1800 - clock[0] - 20) / seconds, rel=0.01)
 
 
 @pytest.mark.parametrize(
@@ -76,10 +95,11 @@ def usr_falling(monkeypatch: pytest.MonkeyPatch) -> None:
         ("constant*linear_warmup*rsqrt_decay*rsqrt_hidden_size", (100, 4000, 5000)),
     ],
 )
-@pytest.mark.usefixtures("usr_falling")
 def test_a_schedule_that_falls_to_0_is_as_long_as_the_training(
-    schedule: str, expected: tuple[int, int, int]
+    schedule: str, expected: tuple[int, int, int], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    own = {"usr_falling": lambda step, hparams: 1 - step / hparams.train_steps}
+    monkeypatch.setattr(registration, "SCHEDULE_FACTORS", registration.SCHEDULE_FACTORS | own)
     hparams = HParams(learning_rate_schedule=schedule)
     hparams = hparams.of_length(100, falls_to_zero(hparams))
     assert tuple(getattr(hparams, name) for name in OF_LENGTH) == expected
