@@ -25,7 +25,8 @@ from t2t_revival.checkpoints.file import CheckpointNotFoundError, CorruptCheckpo
 from t2t_revival.curve_files import DEV, has_point
 from t2t_revival.data.vocabulary import Vocabularies
 from t2t_revival.errors import CommandLine, T2TError
-from t2t_revival.hparams import HParams, auto
+from t2t_revival.hparams import HParams
+from t2t_revival.hparams.auto import AUTO
 from t2t_revival.utils import checked_json
 from t2t_revival.utils.files import is_file_name, lock, make_folder, write_whole, writing
 from t2t_revival.utils.made_of import MadeOf
@@ -227,8 +228,8 @@ class ModelFolder:
         problem, (inputs, targets), separate = data.problem, data.vocabularies, data.vocabularies.separate
         form = data.metadata.normalize
         own = problem.decode_hparams() | ({"unicode_form": form} if form else {})
-        if hparams_set == auto.AUTO == registry.usual_hparams(problem, data.metadata)[0]:
-            own |= auto.DECODING
+        if hparams_set == AUTO:
+            own |= registry.usual_decoding(problem, data.metadata)
         run = Run(
             problem=problem.name,
             hparams_set=hparams_set,

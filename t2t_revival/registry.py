@@ -125,6 +125,13 @@ def usual_hparams(
     return name, auto.fitted(counts.examples, tokens, minutes, updates)
 
 
+def usual_decoding(problem: Problem, metadata: Metadata) -> dict[str, float]:
+    """Returns settings of decoding that fit the set `auto`, where that fits, unless a problem has its own."""
+    has_own = type(problem).decode_hparams is not Problem.decode_hparams
+    is_other = usual_hparams(problem, metadata)[0] != auto.AUTO
+    return {} if has_own or is_other else auto.DECODING
+
+
 def fit_vocabulary(problem: Problem) -> None:
     """Has the data of a problem get the vocabulary that fits the set `auto`, unless its class has its own."""
     sizes = Problem.folder_vocab_sizes

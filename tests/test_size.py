@@ -23,7 +23,7 @@ LIMITS = {
     "lines of the package": 45_980,
     "lines of the core": 33_010,  # all but addons/ and reproduction/
     "lines of code": 25_835,  # no docstring, blank, comment, import
-    "lines of tests": 39_870,
+    "lines of tests": 39_900,
     LONGEST: 500,
     "files": 306,
     "private functions called once": 447,

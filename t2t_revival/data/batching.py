@@ -96,7 +96,7 @@ def is_packed(state: IteratorState) -> bool:
 
 
 def _settings(key: str) -> MadeOf:
-    """Returns the settings of a key; `num_buckets` was one until packed batches were there."""
+    """Returns the settings of a key; those that not every version writes have defaults."""
     return MadeOf(
         {"mixture": "", "packed": "0", "num_buckets": "0"}
         | dict(setting.split("=", 1) for setting in key.split())

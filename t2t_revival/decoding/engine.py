@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Protocol
@@ -224,8 +224,8 @@ class Engine(Protocol):
         """
         restore_weights(self.model, checkpoint.path)
 
-    def expect(self, lengths: Sequence[int], settings: SearchSettings) -> None:
-        """Prepares for searches of sources of these lengths in tokens, which begin with the longest."""
+    def expect(self, batches: Iterable[Sequence[int]], settings: SearchSettings) -> None:
+        """Prepares for searches of these batches, given by the lengths of their sources in tokens."""
 
     def search(self, inputs: Inputs) -> tuple[Any, Any]:
         """Decodes sentences; settings and arrays are those of Python and NumPy.

@@ -199,8 +199,8 @@ class RunConfig:
         best_score: dev score that decides which checkpoints are the best: "loss", "perplexity", for which
             lower is better, "accuracy", "bleu" or "f1", of a mixture's corpus "bleu/NAME". "auto" is BLEU or
             F1 where dev sentences are decoded, else the loss.
-        log_steps: updates between two reports, of which there is one a minute at least. With 0 only the first
-            and the last update are reported.
+        log_steps: updates between two reports; where these take longer, there is one about every minute. With
+            0 only the first and the last update are reported.
         patience: updates without a better score after which training stops. With 0 it never does.
         patience_score: score that early stopping watches; one of those but "auto".
         min_delta: least improvement of that score that counts as better.

@@ -37,7 +37,7 @@ from t2t_revival.utils.keras_hooks import set_random_seed
 from t2t_revival.utils.texts import readable_size
 
 PACE_SECONDS = 2.0, 20.0  # least and most of the time in which a training's speed is measured
-PACE_UPDATES = 5  # that are timed together where one takes less than a second, and may overlap with others
+PACE_UPDATES = 5  # timed together, as they may overlap, where one takes less than a second
 EVALUATION_SHARE = 0.07  # of a training's time, for evaluations and checkpoints
 
 
@@ -179,7 +179,7 @@ class Trainer:
 
     def _seconds_of_updates(self, measured: float) -> tuple[float, float]:
         """Returns the seconds of the first update, which traces the step, and the median of others."""
-        engine, ends, due = self.engine, [time.monotonic()], 1
+        engine, ends, due, first = self.engine, [time.monotonic()], 1, 2
 
         def is_due(updates: int) -> bool:
             return updates >= due
@@ -188,16 +188,16 @@ class Trainer:
         try:
             for _ in engine.steps(self._batches(IteratorState()), is_due):
                 ends.append(time.monotonic())
-                if len(ends) == 3 and not engine.all_reduce_max(ends[2] - ends[1] > 1):
-                    due = PACE_UPDATES
-                if engine.all_reduce_max(len(ends) > 5 and ends[-1] - ends[2] > measured):
+                if due == 1 and len(ends) > 2 and not engine.all_reduce_max(ends[-1] - ends[-2] > 1):
+                    due, first = PACE_UPDATES, len(ends) - 1
+                if engine.all_reduce_max(len(ends) > first + 3 and ends[-1] - ends[first] > measured):
                     break
         except Exception as error:
             raise engine.translate(error) from None
         finally:
             engine.stop()
             gc.collect()  # the model, which refers to itself
-        later = statistics.median(end - begin for begin, end in pairwise(ends[2:]))
+        later = statistics.median(end - begin for begin, end in pairwise(ends[first:]))
         return ends[1] - ends[0], later / due
 
     def _new_model(self) -> TrainingTransformer:

@@ -45,12 +45,13 @@ class JaxProgram:
         Raises:
             MemoryError: the device has too little memory.
         """
-        program, arrays = self.compile(*arguments)
+        self.compile(*arguments)
+        arrays, static = self._split(arguments)
         with self._one_call, _memory_errors():
-            return tree.map_structure(np.asarray, program(self._weights, arrays))
+            return tree.map_structure(np.asarray, self._programs[static](self._weights, arrays))
 
-    def compile(self, *arguments: Any) -> tuple[Any, tuple[Any, ...]]:
-        """Compiles the function for arguments of these shapes; returns it, and the arguments that are arrays.
+    def compile(self, *arguments: Any) -> None:
+        """Compiles the function for arguments of these shapes, unless it is.
 
         Threads may compile other shapes meanwhile, and one may compute.
 
@@ -59,14 +60,17 @@ class JaxProgram:
         """
         import jax
 
-        arrays, static = arguments[: self._num_arrays], arguments[self._num_arrays :]
-        shapes = static, *map(np.shape, tree.flatten(arrays))
-        program = self._programs.setdefault(static, jax.jit(partial(self._run, static)))
+        arrays, static = self._split(arguments)
+        shapes = static, jax.tree.structure(arrays), *map(np.shape, jax.tree.leaves(arrays))
+        if static not in self._programs:
+            self._programs.setdefault(static, jax.jit(partial(self._run, static)))
         with self._locks[shapes], _memory_errors():
             if shapes not in self._compiled:
-                program.lower(self._weights, arrays).compile()
+                self._programs[static].lower(self._weights, arrays).compile()
                 self._compiled.add(shapes)
-        return program, arrays
+
+    def _split(self, arguments: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+        return arguments[: self._num_arrays], arguments[self._num_arrays :]
 
     @property
     def _weights(self) -> list[Any]:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
+from t2t_revival import registry
 from t2t_revival.hparams.auto import EVAL_FREQUENCY, FITS, MINUTES, fitted, vocab_sizes
 from t2t_revival.model_folder import ModelFolder
+from t2t_revival.problems.parse_wsj import ParseWsj
+from t2t_revival.problems.translate_ende import TranslateEnde
 from tests.support.commands import run
 from tests.support.line_corpus import write_corpus
 
@@ -34,6 +39,22 @@ def test_more_text_is_not_trained_on_for_longer_than_it_helps() -> None:
     assert many.train_steps == FITS[1].epochs * 400_000 // many.batch_size
     for hparams in (few, many):
         assert hparams.learning_rate_warmup_steps <= hparams.train_steps // 5
+
+
+class Own(TranslateEnde):
+    def decode_hparams(self) -> dict[str, Any]:
+        return {"alpha": 0.0}
+
+
+@pytest.mark.parametrize(
+    ("kind", "pairs", "alpha"),
+    [(TranslateEnde, 1000, 1.0), (TranslateEnde, 2_000_000, 0.6), (Own, 1000, 0.0), (ParseWsj, 1000, 0.3)],
+)
+def test_its_models_decode_with_alpha_1_unless_the_problem_has_its_own(kind, pairs, alpha) -> None:
+    metadata: Any = Mock(splits={"train": Mock(examples=pairs, lengths={20: pairs})})
+    problem = kind()
+    usual = registry.usual_decoding(problem, metadata)
+    assert (problem.decode_hparams() | usual)["alpha"] == alpha
 
 
 @pytest.mark.slow

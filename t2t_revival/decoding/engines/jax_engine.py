@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from threading import Thread
+from threading import Thread, main_thread
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from t2t_revival.model import Transformer
 
 LEAST_WIDTH = 32  # positions of a source: a narrower program would save little time
-BUSY_CORES = 2  # with which one compilation is busy: on more, others go on beside it
+BUSY_CORES = 2  # that one compilation keeps busy
+COMPILING = "programs to come"
 FEW_ROWS = 8  # of a batch of few sentences, as of lines that are typed
 UNCONSTRAINED = (
     "decoding on JAX does not constrain outputs to trees: malformed ones are repaired, and F1 may be a "
@@ -36,11 +37,10 @@ class JaxEngine(Engine):
     """Decodes with JAX as `SearchGraph` does, in programs of few shapes: beam search and greedy decoding.
 
     Sources are padded to 32, 64, 128, ... positions, and batches to as many rows as a batch has at most whose
-    longest source needs them, or to few rows where a request has few: there are two programs for each width,
-    and for each beam_size, extra_length, n and spare. Where the longest of all sources is known, there is
-    one. With more than two cores, programs for narrower sources are compiled while the widest ones, which
-    come first, are decoded. Outputs are not constrained to trees, as TensorFlow's are: a parser's problem
-    repairs malformed ones.
+    longest source needs them, or to few rows: there are two programs for each width, and for each beam_size,
+    extra_length, n and spare. Where the longest of all sources is known, there is one. With more than two
+    cores, a thread compiles programs of batches to come while the first ones are decoded. Outputs are not
+    constrained to trees, as TensorFlow's are: a parser's problem repairs malformed ones.
 
     Args:
         model: the model, or an `Ensemble`; its weights are read at each call.
@@ -64,7 +64,6 @@ class JaxEngine(Engine):
             warnings.warn(UNCONSTRAINED, stacklevel=2)
         check_held(model.hparams, JAX)
         self._model, self._batch_size, self._longest = model, options.tokens_at_once, config.longest_source
-        self._few = True  # sentences of the request
         self.description = f"jax, {model.dtype_policy.name}"
 
         def run(source_ids: Any, score_terms: dict[str, Any], *sizes: int) -> tuple[Any, Any, Any]:
@@ -74,31 +73,29 @@ class JaxEngine(Engine):
 
         self.program = JaxProgram(model, run, num_arrays=2)
 
-    def expect(self, lengths: Sequence[int], settings: SearchSettings) -> None:
-        self._few = len(lengths) <= FEW_ROWS
-        if self._few or cores() <= BUSY_CORES:
+    def expect(self, batches: Iterable[Sequence[int]], settings: SearchSettings) -> None:
+        if cores() <= BUSY_CORES:
             return
-        for width in sorted({*map(self._width, lengths)})[:-1]:
-            padding = np.full((self._most_rows(width), width), PAD, np.int32)
-            Thread(target=self._compile, args=(padding, settings)).start()
+        shapes = dict.fromkeys(self._shape(len(batch), max(batch)) for batch in batches)
+        Thread(target=self._compile, args=([*shapes][1:], settings), name=COMPILING).start()
 
-    def _compile(self, padding: np.ndarray, settings: SearchSettings) -> None:
-        with suppress(Exception):  # the first batch of this width tries again, and says what is wrong
-            self.program.compile(padding, *_arguments(settings))
+    def _compile(self, shapes: Sequence[tuple[int, int]], settings: SearchSettings) -> None:
+        with suppress(Exception):  # the first batch of this shape tries again, and says what is wrong
+            for shape in shapes:
+                if main_thread().is_alive():  # else a command ends, and waits for this thread
+                    self.program.compile(np.full(shape, PAD, np.int32), *_arguments(settings))
 
-    def _width(self, length: int) -> int:
-        return max(LEAST_WIDTH, fixed_width(max(self._longest, length)))
-
-    def _most_rows(self, width: int) -> int:
-        return max(1, 2 * self._batch_size // width)
+    def _shape(self, sentences: int, longest: int) -> tuple[int, int]:
+        """Returns rows and width of the program for a batch."""
+        width = max(LEAST_WIDTH, fixed_width(max(self._longest, longest)))
+        most_rows = max(1, 2 * self._batch_size // width)
+        few = not self._longest and sentences <= FEW_ROWS < most_rows // 2
+        return FEW_ROWS if few else most_rows, width
 
     def search(self, inputs: Inputs) -> tuple[np.ndarray, np.ndarray]:
         outputs = inputs.settings.width
         sources = np.asarray(inputs.ids, np.int32)
-        width = self._width(sources.shape[1])
-        most_rows = self._most_rows(width)
-        few = self._few and not self._longest and len(sources) <= FEW_ROWS < most_rows // 2
-        rows = FEW_ROWS if few else most_rows
+        rows, width = self._shape(*sources.shape)
         found = [(np.zeros((0, outputs, 0), np.int32), np.zeros((0, outputs), np.float32))]
         for first in range(0, len(sources), rows):
             part = sources[first : first + rows]

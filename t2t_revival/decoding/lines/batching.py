@@ -73,6 +73,15 @@ class BatchPlan:
             return index
         return self.lines[index] if index < len(self.lines) else self.lines[-1] + 1
 
+    def for_parallel(self, number: int) -> BatchPlan:
+        """Returns this plan with batches that are so small that none of the parallel ones is empty."""
+        share = max(sum(self.lengths) // number, MIN_BATCH_SIZE)
+        return replace(self, batch_size=min(self.batch_size, share))
+
+    def batches(self, window: range) -> Iterator[list[int]]:
+        """Yields the batches of a window, as indices of inputs."""
+        return make_batches(self.lengths, self.batch_size, window)
+
     def windows(self) -> Iterator[range]:
         """Yields windows of whole lines, as inputs; small ones first, so that the first results come soon."""
         batches = chain(self.sizes, repeat(self.sizes[-1]))
@@ -99,16 +108,14 @@ def map_batches(
 
     Args:
         function: called with the indices of a batch; returns a result for each.
-        plan: its batches are smaller where some of the parallel ones would be empty.
+        plan: see `BatchPlan.for_parallel`.
         num_parallel_batches: number of batches that are computed at the same time, each in a thread.
         on_progress: called after each batch.
         skip: number of lines at the beginning whose results are known. Windows of these alone are left out.
     """
-    lengths = plan.lengths
-    batch_size = min(plan.batch_size, max(sum(lengths) // num_parallel_batches, MIN_BATCH_SIZE))
-    plan = replace(plan, batch_size=batch_size)
+    plan, lengths = plan.for_parallel(num_parallel_batches), plan.lengths
     windows = [window for window in plan.windows() if plan.line_of(window.stop) > skip]
-    batches = [[*make_batches(lengths, batch_size, window)] for window in windows]
+    batches = [[*plan.batches(window)] for window in windows]
     all_tokens = pending_tokens = sum(lengths[windows[0].start :]) if windows else 0
     computed = map_parallel(function, chain.from_iterable(batches), num_parallel_batches)
     done = sum(plan.line_of(index) < skip for index in range(len(lengths)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -91,7 +91,7 @@ class LocalSearch:
         ids = [source.ids for source in self._sources]
         lines = [piece.line for piece in request.pieces]
         self.plan = BatchPlan([*map(len, ids)], request.options.tokens_at_once, lines)
-        model.engine.expect(self.plan.lengths, self._settings)
+        self._has_begun = False
         self._prefixes = preprocessor.prefixes(request.prefixes)
         self.constrained: ConstrainedSearch | None = None
         if request.constraints:
@@ -101,6 +101,9 @@ class LocalSearch:
     async def free(self, indices: Sequence[int]) -> Candidates:
         """Decodes inputs without constraints."""
         options, n = self._request.options, self._n
+        if not self._has_begun:
+            self._has_begun = True
+            self._model.engine.expect(self._lengths_from(min(indices)), self._settings)
         rows = pad([self._sources[index].ids for index in indices])
         prefix_rows: Any = pad([self._prefixes[index] for index in indices]) if self._prefixes else ()
         draws: Any = ()
@@ -112,6 +115,13 @@ class LocalSearch:
             draws = draws_of_lines(options.random_seed, numbers, longest, n, *sampling)
         found = self._model.engine.search(Inputs(rows, self._settings, prefix_rows, draws))
         return self.candidates(_by_index(indices, *found))
+
+    def _lengths_from(self, first: int) -> Iterator[list[int]]:
+        """Yields the lengths of inputs, batch by batch, from the window of the first one on."""
+        plan = self.plan.for_parallel(1)
+        for window in plan.windows():
+            for batch in plan.batches(window) if window.stop > first else ():
+                yield [plan.lengths[index] for index in batch]
 
     async def _bound(self, attempt: Attempt) -> dict[int, Found]:
         settings = SearchSettings.of(self._request.options, self._n, self._spare)
