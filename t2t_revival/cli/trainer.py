@@ -26,7 +26,7 @@ from t2t_revival.cli.support.run_flags import TrainingFlags
 from t2t_revival.cli.support.subcommand import BestExport
 from t2t_revival.curve_files import best_row, is_annealed, is_falling
 from t2t_revival.errors import CommandLine, T2TError
-from t2t_revival.hparams.auto import AUTO, EVAL_FREQUENCY, MINUTES
+from t2t_revival.hparams.auto import AUTO, EVAL_FREQUENCY, MINUTES, USUAL, fitted
 from t2t_revival.hparams.hparams import HParams
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.problems.problem import DEV, TRAIN, Data
@@ -83,6 +83,10 @@ def _train(flags: TrainerFlags) -> int:
         flags = replace(flags, hparams_set=folder.run.hparams_set if folder.has_run else AUTO)
     fits = flags.hparams_set == AUTO and not folder.has_run and not like
     hparams = _hparams(flags, folder, like)
+    updates = hparams.train_steps if flags.train_steps or "train_steps=" in flags.hparams else 0
+    minutes = flags.config.train_minutes or MINUTES
+    if fits:  # and the batch size is that of the length, before there is data
+        hparams = _hparams(flags, folder, like, fitted(*USUAL, minutes, updates))
     flags.check_metrics(problem)
     if mixture := problem.requested_mixture:
         _check_corpora(flags, [corpus.name for corpus in mixture.corpora])
@@ -109,8 +113,6 @@ def _train(flags: TrainerFlags) -> int:
         flags.generate_data(problem)
     data = problem.open(flags.data_path)
     if fits:
-        updates = hparams.train_steps if flags.train_steps or "train_steps=" in flags.hparams else 0
-        minutes = config.train_minutes or MINUTES
         name, usual = registry.usual_hparams(problem, data.metadata, minutes, updates)
         hparams = _hparams(flags, folder, like, usual)
         if name == AUTO and not updates:

@@ -26,11 +26,17 @@ def test_each_size_has_its_own(fit) -> None:
 
 
 @pytest.mark.parametrize(
-    ("length", "dropout"),
-    [({"minutes": 10}, 0.1), ({"minutes": 45}, 0.2), ({"minutes": 120}, 0.3), ({"updates": 1000}, 0.1)],
+    ("length", "dropout", "batch_size"),
+    [
+        ({"minutes": 10}, 0.1, 2048),
+        ({"minutes": 45}, 0.2, 4096),
+        ({"minutes": 120}, 0.3, 4096),
+        ({"updates": 1000}, 0.1, 2048),
+    ],
 )
-def test_more_epochs_have_more_dropout(length: dict[str, int], dropout: float) -> None:
-    assert fitted(30_000, 600_000, **length).layer_prepostprocess_dropout == dropout
+def test_longer_trainings_have_more_dropout_and_larger_batches(length, dropout, batch_size) -> None:
+    hparams = fitted(30_000, 600_000, **length)
+    assert (hparams.layer_prepostprocess_dropout, hparams.batch_size) == (dropout, batch_size)
 
 
 def test_more_text_is_not_trained_on_for_longer_than_it_helps() -> None:
