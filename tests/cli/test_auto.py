@@ -89,7 +89,7 @@ def test_half_an_hour_is_the_longest(tmp_path: Path) -> None:
     command = "t2t-trainer", "--problem=translate_ende", f"--data_source={corpus}", *folders, SMALL
     done = run(*command, "--vocab_size=310")
     assert f"{MINUTES:g} minutes at most (--train_minutes)" in done.stderr
-    assert ModelFolder(tmp_path / "out").hparams.train_steps <= 1000
+    assert ModelFolder(tmp_path / "out").hparams.train_steps <= 1200
     assert (tmp_path / "out" / f"model.ckpt-{EVAL_FREQUENCY}.npz").exists()
     assert "the learning rate has fallen to 0" in done.stdout
     assert "next: t2t-decoder" in done.stdout
