@@ -231,10 +231,7 @@ def test_commands(folders, tmp_path):
 @pytest.mark.parametrize(
     ("way", "tolerance"),
     [
-        (
-            {"engine": "ctranslate2"},
-            0.002,
-        ),  # its softmax leaves out padding, which random weights make likely
+        ({"engine": "ctranslate2"}, 0.002),  # its softmax leaves out padding, likely by random weights
         ({"engine": "ctranslate2", "precision": "int8"}, 0.03),  # sums of int8 saturate without VNNI
         ({"precision": "bfloat16"}, 0.004),
     ],
