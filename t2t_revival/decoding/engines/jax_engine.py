@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 LEAST_WIDTH = 32  # positions of a source: a narrower program would save little time
 BUSY_CORES = 2  # that one compilation keeps busy
-COMPILING = "programs to come"
+COMPILING = "programs to come"  # name of the thread that compiles them
 FEW_ROWS = 8  # of a batch of few sentences, as of lines that are typed
 UNCONSTRAINED = (
     "decoding on JAX does not constrain outputs to trees: malformed ones are repaired, and F1 may be a "
@@ -76,8 +76,9 @@ class JaxEngine(Engine):
     def expect(self, batches: Iterable[Sequence[int]], settings: SearchSettings) -> None:
         if cores() <= BUSY_CORES:
             return
-        shapes = dict.fromkeys(self._shape(len(batch), max(batch)) for batch in batches)
-        Thread(target=self._compile, args=([*shapes][1:], settings), name=COMPILING).start()
+        _, *later = dict.fromkeys(self._shape(len(batch), max(batch)) for batch in batches)
+        if later:
+            Thread(target=self._compile, args=(later, settings), name=COMPILING).start()
 
     def _compile(self, shapes: Sequence[tuple[int, int]], settings: SearchSettings) -> None:
         with suppress(Exception):  # the first batch of this shape tries again, and says what is wrong
