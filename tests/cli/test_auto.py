@@ -26,16 +26,11 @@ def test_each_size_has_its_own(fit) -> None:
 
 
 @pytest.mark.parametrize(
-    ("length", "dropout", "batch_size"),
-    [
-        ({"minutes": 10}, 0.1, 2048),
-        ({"minutes": 45}, 0.2, 4096),
-        ({"minutes": 120}, 0.3, 4096),
-        ({"updates": 1000}, 0.1, 2048),
-    ],
+    ("minutes", "updates", "dropout", "batch_size"),
+    [(10, 0, 0.1, 2048), (45, 0, 0.2, 4096), (120, 0, 0.3, 4096), (30, 1000, 0.1, 2048)],
 )
-def test_longer_trainings_have_more_dropout_and_larger_batches(length, dropout, batch_size) -> None:
-    hparams = fitted(30_000, 600_000, **length)
+def test_longer_trainings_have_more_dropout_and_larger_batches(minutes, updates, dropout, batch_size) -> None:
+    hparams = fitted(30_000, 600_000, minutes, updates)
     assert (hparams.layer_prepostprocess_dropout, hparams.batch_size) == (dropout, batch_size)
 
 
