@@ -53,7 +53,6 @@ class Role(Enum):
     """Roles of settings in a request to an exported model."""
 
     INPUT = "input"  # an input of the model's signatures, of each line
-    NEW_INPUT = "new input"  # one with a default, which exports of earlier versions lack
     CHOICE = "choice"  # decides what the model is asked for
     TEXT = "text"  # of the client's way from lines to inputs, and from outputs to lines
     COLUMN = "column"  # of what the client writes

@@ -16,7 +16,7 @@ from t2t_revival.decoding.capabilities import SAVED_MODEL, check, check_held
 from t2t_revival.decoding.engine import Inputs, SearchSettings
 from t2t_revival.decoding.hypothesis_scores import NEG_INF
 from t2t_revival.decoding.lines.preprocessor import known_tags
-from t2t_revival.decoding.options import INT8, MIN_EXTRA_LENGTH_OF_TREE, MIXED_BFLOAT16, Role
+from t2t_revival.decoding.options import INT8, MIN_EXTRA_LENGTH_OF_TREE, MIXED_BFLOAT16
 from t2t_revival.decoding.search.beams import Results
 from t2t_revival.decoding.search.sampling import draws_in_graph
 from t2t_revival.decoding.search.search_graph import SearchGraph, Weights
@@ -38,7 +38,6 @@ from t2t_revival.serving.scoring import SCORING, score_outputs
 from t2t_revival.serving.signatures import (
     DEFAULT,
     DESCRIBE,
-    INPUTS,
     NO_OUTPUT,
     SCORE,
     WITH_OPTIONS,
@@ -148,14 +147,13 @@ class ServingModule(tf.Module):
         has_tables = TABLES in specs
         has_tag = bool(self._tags) and not has_tables and PREFIXES not in specs
         specs = [*specs, *[TAG] * has_tag]
-        defaults = {TAG.name: tf.constant("")}  # of the signature's inputs
-        for spec in specs:
-            if spec.name in INPUTS and INPUTS[spec.name].request is Role.NEW_INPUT:
-                defaults[spec.name] = tf.constant(getattr(self._options, spec.name), spec.dtype)
-        specs = sorted(specs, key=lambda spec: spec.name in defaults)
         parameters = [
-            Parameter(name, Parameter.POSITIONAL_OR_KEYWORD, default=defaults.get(name, Parameter.empty))
-            for name in (spec.name for spec in specs)
+            Parameter(
+                spec.name,
+                Parameter.POSITIONAL_OR_KEYWORD,
+                default=tf.constant("") if spec is TAG else Parameter.empty,
+            )
+            for spec in specs
         ]
 
         def translate(inputs: tf.Tensor, *options: tf.Tensor) -> Outputs:

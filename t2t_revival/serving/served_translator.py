@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from t2t_revival.problems.problem import Problem
 
 SEARCH = {  # settings of a search; without any of them, an export's own hold
-    name for name, about in SETTINGS.items() if about.request in (Role.INPUT, Role.NEW_INPUT, Role.CHOICE)
+    name for name, about in SETTINGS.items() if about.request in (Role.INPUT, Role.CHOICE)
 }
 
 USUAL = DecodeHParams()

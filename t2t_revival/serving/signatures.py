@@ -16,9 +16,7 @@ DESCRIBE = "describe"  # vocabularies, and what else whoever asks may need
 SCORE = "score"  # of given outputs, with their details
 NO_OUTPUT = -1e9  # stands for -inf, which JSON lacks: score of the padding where a line has fewer outputs
 BY_TYPE = {"str": "string", "int": "int32", "float": "float32", "bool": "bool"}
-INPUTS = {  # settings that are inputs of signatures, by name
-    name: about for name, about in SETTINGS.items() if about.request in (Role.INPUT, Role.NEW_INPUT)
-}
+INPUTS = {name: about for name, about in SETTINGS.items() if about.request is Role.INPUT}
 TYPES = {field.name: BY_TYPE[str(field.type)] for field in dataclasses.fields(DecodeHParams)}
 DTYPES = {
     **dict.fromkeys(("inputs", "targets", "tables", "prefixes", "tag"), "string"),
@@ -40,15 +38,11 @@ def signature_of(options: DecodeHParams) -> str:
 
 
 def option_inputs(options: DecodeHParams, lines: int, n: int) -> dict[str, list[Any]]:
-    """Returns the options of a signature that decodes to n outputs, each repeated for each line.
-
-    An option that exports of earlier versions lack is among them only where it has not its default.
-    """
+    """Returns the options of a signature that decodes to n outputs, each repeated for each line."""
     search = SAMPLING if options.samples else BEAM
-    asked = options.asked()
     values: dict[str, Any] = {"n": n}
     for name, about in INPUTS.items():
-        if search in about.searches and (about.request is Role.INPUT or name in asked):
+        if search in about.searches:
             value = getattr(options, name)
             values[name] = float(value) if TYPES[name] == "float32" else value
     if search == BEAM:

@@ -12,7 +12,7 @@ from tensorboard.compat.proto.meta_graph_pb2 import SignatureDef  # TensorFlow's
 
 from t2t_revival.decoding import holders
 from t2t_revival.decoding.lines.preprocessor import Truncation, check_tag, known_tags
-from t2t_revival.decoding.options import BEAM, DecodeHParams, Role
+from t2t_revival.decoding.options import BEAM, DecodeHParams
 from t2t_revival.decoding.translator import Translator
 from t2t_revival.errors import T2TError
 from t2t_revival.serving.description import Description
@@ -35,13 +35,8 @@ OUTPUTS = {  # types and ranks
 }
 Output = tuple[bytes, float, bool]  # text, score, and whether it was cut
 TAG = "tag"  # an input of models with tags
-WITH_DEFAULTS = {TAG, *(name for name, about in INPUTS.items() if about.request is Role.NEW_INPUT)}
-PROTOS = {  # of a type: TensorFlow's name, and the field with values
-    "string": ("DT_STRING", "string_val"),
-    "int32": ("DT_INT32", "int_val"),
-    "float32": ("DT_FLOAT", "float_val"),
-    "bool": ("DT_BOOL", "bool_val"),
-}
+NO_TAG = {"dtype": "DT_STRING", "tensor_shape": {}, "string_val": [b""]}  # its default
+PROTOS = {"string": "DT_STRING", "int32": "DT_INT32", "float32": "DT_FLOAT", "bool": "DT_BOOL"}
 
 
 class TranslatorModel:
@@ -141,20 +136,11 @@ def _definition(inputs: Sequence[str], outputs: Mapping[str, tuple[str, int]] = 
         method_name="tensorflow/serving/predict",
         inputs={name: _info(name, DTYPES[name], int(name == "inputs")) for name in inputs},
         outputs={name: _info(name, *kind) for name, kind in outputs.items()},
-        defaults={name: _default(name) for name in inputs if name in WITH_DEFAULTS},
+        defaults={TAG: NO_TAG} if TAG in inputs else {},
     )
 
 
 def _info(name: str, dtype: str, rank: int) -> dict[str, Any]:
     """Returns the description of a tensor; one of rank 0 may have any."""
     shape = {"dim": [{"size": -1}] * rank} if rank else {"unknown_rank": True}
-    return {"name": f"{name}:0", "dtype": PROTOS[dtype][0], "tensor_shape": shape}
-
-
-def _default(name: str) -> dict[str, Any]:
-    value, (dtype, field) = getattr(DecodeHParams, name), PROTOS[DTYPES[name]]
-    return {
-        "dtype": dtype,
-        "tensor_shape": {},
-        field: [value.encode() if isinstance(value, str) else value],
-    }
+    return {"name": f"{name}:0", "dtype": PROTOS[dtype], "tensor_shape": shape}

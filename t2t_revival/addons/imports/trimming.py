@@ -14,7 +14,6 @@ from t2t_revival.errors import T2TError, at
 from t2t_revival.problems import Problem
 from t2t_revival.utils.files import file_lines
 
-LINES_AT_ONCE = 10_000
 PIECES = 1  # number of the field of a model's pieces, of which the first field is the text
 UNUSED = b"\x18\x05"  # the kind of a piece that may be merged on, but is in no text
 
