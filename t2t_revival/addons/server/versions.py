@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel
 
 from t2t_revival.addons.lexical.tables import NO_PHRASES
+from t2t_revival.addons.server.folder_state import FolderState, changed_since, state_of
 from t2t_revival.addons.server.inspection import Inspector, Training
 from t2t_revival.addons.server.predict import RequestError
 from t2t_revival.addons.server.requests import Limits
@@ -22,7 +23,6 @@ from t2t_revival.errors import T2TError
 from t2t_revival.serving.export_origin import newer_note
 from t2t_revival.serving.folder_model import SAVED_MODEL, FolderModel
 from t2t_revival.serving.signatures import DEFAULT, INPUTS, WITH_OPTIONS, WITH_SAMPLING
-from t2t_revival.utils.folder_state import FolderState, changed_since, state_of
 
 if TYPE_CHECKING:
     from t2t_revival.problems.problem import Problem
