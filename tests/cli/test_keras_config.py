@@ -103,3 +103,4 @@ def test_python_says_what_to_set(folder, code):
     status, said = python(folder, code, KERAS_HOME=keras_json(folder, floatx="float16"))
     assert status == 1
     assert "T2TError: Keras's floatx is float16, by" in said.splitlines()[-1]
+    assert said.rstrip().endswith('call keras.config.set_floatx("float32")')

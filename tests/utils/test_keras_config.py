@@ -77,18 +77,6 @@ def test_a_command_for_tensorflow_alone_says_once_that_it_takes_it(
     assert keras_config.backend() == "tensorflow"
 
 
-def test_another_floatx_is_an_error_in_python() -> None:
-    import keras
-
-    keras_config.check_usable()
-    keras.config.set_floatx("float16")
-    try:
-        with pytest.raises(T2TError, match=r"Keras's floatx is float16, .*set_floatx\(\"float32\"\)"):
-            keras_config.check_usable()
-    finally:
-        keras.config.set_floatx("float32")
-
-
 @pytest.mark.parametrize("chosen", [{}, {DIR: "x"}, {"jax_enable_compilation_cache": False}])
 def test_programs_are_kept_unless_jax_has_a_choice(
     chosen: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
