@@ -15,11 +15,10 @@ from t2t_revival.hparams.hparams import HParams
 AUTO = "auto"
 MINUTES = 30.0  # of a training whose length nobody gives
 EVAL_FREQUENCY = 500  # updates between evaluations: some 4 minutes of half an hour
-PACE = 4000  # tokens a second, of two cores: what fits into minutes, so that no dropout depends on a machine
+PACE = 4000  # target tokens a second, of two cores with bfloat16: until a training has measured its own
 USUAL = 30_000, 20 * 30_000  # pairs and tokens, where none are known
 DECODING = {"alpha": 1.0}  # by which outputs, too short at T2T's 0.6, gain 0.1 to 0.3 BLEU on dev
-BATCH_SIZES = ((8_000_000, 2048), (math.inf, 4096))  # for fewer tokens than these, by the pace
-DROPOUTS = ((12, 0.1), (40, 0.2), (math.inf, 0.3))  # for fewer epochs than these
+DROPOUTS = ((5, 0.0), (12, 0.1), (40, 0.2), (math.inf, 0.3))  # for fewer epochs than these
 
 
 @dataclass(frozen=True)
@@ -37,7 +36,28 @@ class Fit:
     epochs: int
 
 
+@dataclass(frozen=True)
+class Size:
+    """The sizes of model and batches that fit trainings of one length.
+
+    Attributes:
+        tokens: exclusive bound of the target tokens that 256/1024 reads in that time.
+        channels: hidden_size, a quarter of filter_size.
+        batch_size: tokens.
+    """
+
+    tokens: float
+    channels: int
+    batch_size: int
+
+    @property
+    def speed(self) -> float:
+        """The tokens that it reads, as a multiple of those of 256/1024."""
+        return (256 / self.channels) ** 2
+
+
 FITS = (Fit(10_000, 2000, 300), Fit(60_000, 4000, 150), Fit(1_000_000, 8000, 30))
+SIZES = (Size(2_000_000, 128, 2048), Size(8_000_000, 256, 2048), Size(math.inf, 256, 4096))
 
 
 def vocab_sizes(usual: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
@@ -46,32 +66,44 @@ def vocab_sizes(usual: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ..
     return own + tuple(size for size in usual if size[0] > own[-1][0])
 
 
-def fitted(pairs: int, tokens: int, minutes: float = MINUTES, updates: int = 0) -> HParams:
+def fitted(
+    pairs: int, tokens: int, minutes: float = MINUTES, updates: int = 0, pace: float = PACE
+) -> HParams:
     """Returns the set for a corpus; its `train_steps` are those after which scores rise no more.
 
     Args:
         pairs: of the corpus.
         tokens: of the longer sides of its pairs.
-        minutes: of the training; they decide with the tokens how much dropout there is, and how many updates.
+        minutes: of the training; they decide with the tokens about sizes, batches and dropout.
         updates: of the training, where they are given instead.
+        pace: target tokens that 256/1024 reads in a second.
     """
     fit = next((fit for fit in FITS if pairs < fit.pairs), FITS[-1])
-    hparams = small()
-    seen = updates * hparams.batch_size or 60 * minutes * PACE
-    batch_size = next(size for most, size in BATCH_SIZES if seen < most)
-    seen = updates * batch_size or seen
-    hparams = hparams.replace(
-        batch_size=batch_size,
+    sizes = [size for size in SIZES if not updates or size.speed == 1]
+    seen = updates * SIZES[-1].batch_size or 60 * minutes * pace
+    size = next(size for size in sizes if seen < size.tokens)
+    seen = size.speed * (updates * size.batch_size or seen)
+    dropout = next(rate for epochs, rate in DROPOUTS if seen < epochs * tokens)
+    hparams = small().replace(
+        hidden_size=size.channels,
+        filter_size=4 * size.channels,
+        batch_size=size.batch_size,
         pos="rotary",
         optimizer="muon",
         learning_rate_schedule="constant*linear_warmup*single_cycle_cos_decay",
         learning_rate_constant=0.003,
         learning_rate_warmup_steps=600,
-        attention_dropout=0.1,
-        relu_dropout=0.1,
-        layer_prepostprocess_dropout=next(rate for epochs, rate in DROPOUTS if seen < epochs * tokens),
+        attention_dropout=min(dropout, 0.1),
+        relu_dropout=min(dropout, 0.1),
+        layer_prepostprocess_dropout=dropout,
     )
     return hparams.of_length(max(1000, fit.epochs * tokens // hparams.batch_size), falls=True)
+
+
+def pace_of(channels: int, tokens: int, minutes: float) -> float:
+    """Returns the target tokens that 256/1024 reads in a second, where a model reads so many in minutes."""
+    speed = next((size.speed for size in SIZES if size.channels == channels), 1)
+    return tokens / speed / (60 * minutes)
 
 
 @registration.register_hparams

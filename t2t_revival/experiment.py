@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import time
+from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
 
@@ -14,10 +16,12 @@ from t2t_revival.evaluation.decoded import tokenizer_setting
 from t2t_revival.evaluation.split_scores import SplitScores
 from t2t_revival.hparams import HParams
 from t2t_revival.hparams.auto import AUTO
+from t2t_revival.hparams.hparams import OF_LENGTH
 from t2t_revival.model_folder import ModelFolder, Run
 from t2t_revival.parsing.symbols import token_flags
 from t2t_revival.problems.problem import DEV, TRAIN, Data
 from t2t_revival.training.engines import make_engine
+from t2t_revival.training.engines.engine import accumulation
 from t2t_revival.training.events import NoteEvent, OnEvent, ignore_event
 from t2t_revival.training.run_config import RunConfig
 from t2t_revival.training.start import Start
@@ -38,6 +42,8 @@ class Experiment:
         config: of the run; its output_dir gets everything that is written.
         decoded_sentences: dev sentences that an evaluation decodes. With 0 none are decoded.
         auto_batch_size: whether a new run takes the largest `batch_size` that fits the devices' memory.
+        refit: returns the hparams that fit the speed, where `hparams` rest on a guess of it. A new run calls
+            it with the channels that it has, and the tokens that it reads with these in `train_minutes`.
 
     Example:
         problem = registry.problem("translate_ende", data_source="sample")
@@ -52,6 +58,7 @@ class Experiment:
     config: RunConfig
     decoded_sentences: int = 200
     auto_batch_size: bool = False
+    refit: Callable[[int, int], HParams] | None = None
 
     def run(self, on_event: OnEvent = ignore_event, start: Start | None = None) -> Result:
         """Trains; resumes an earlier run in the same output_dir.
@@ -96,8 +103,7 @@ class Experiment:
                 size, of_update = hparams.batch_size, hparams.effective_batch_size
                 note = f"batch_size=auto: {size:,} tokens on each device, {of_update:,} an update"
                 on_event(NoteEvent(note))
-            evaluate = self._dev_scores(run, hparams, vocabularies) if engine.chief else None
-            trainer = Trainer(data, hparams, config, engine, evaluate, on_event, on_start)
+            trainer = Trainer(data, hparams, config, engine, None, on_event, on_start)
             if config.train_minutes and folder.has_run:
                 kept = (
                     f"train_minutes: the training keeps its {hparams.train_steps:,} updates and its schedule"
@@ -105,12 +111,28 @@ class Experiment:
                 on_event(NoteEvent(kept))
             elif config.train_minutes:
                 on_event(NoteEvent("measuring the speed of the first updates"))
-                most = hparams.train_steps if self.hparams_set == AUTO else None
-                trainer = trainer.lasting(config.train_minutes, most)
+                trainer = self._timed(trainer, config.train_minutes)
                 hparams = trainer.hparams
                 length = f"{hparams.train_steps:,} updates, warm-up {hparams.learning_rate_warmup_steps:,}"
                 on_event(NoteEvent(f"train_minutes={config.train_minutes:g}: {length}"))
-            return trainer.run()
+            evaluate = self._dev_scores(run, hparams, vocabularies) if engine.chief else None
+            return dataclasses.replace(trainer, evaluate=evaluate).run()
+
+    def _timed(self, trainer: Trainer, minutes: float) -> Trainer:
+        """Returns the training of so many minutes, with the hparams that fit the speed it has."""
+        began, hparams = time.monotonic(), trainer.hparams
+        timed = trainer.lasting(minutes, hparams.train_steps if self.hparams_set == AUTO else None)
+        if not self.refit or self.auto_batch_size:
+            return timed
+        replicas, updates = trainer.engine.replicas, timed.hparams.train_steps
+        tokens = updates * accumulation(hparams, replicas) * hparams.batch_size * replicas
+        fitting = self.data.problem.hparams(self.refit(hparams.hidden_size, tokens))
+        changes = _changes(hparams, fitting.replace(**{name: getattr(hparams, name) for name in OF_LENGTH}))
+        if not changes:
+            return timed
+        trainer.on_event(NoteEvent(f"for some {tokens:,} tokens: {', '.join(changes)}"))
+        left = minutes - (time.monotonic() - began) / 60
+        return dataclasses.replace(trainer, hparams=fitting).lasting(left, fitting.train_steps)
 
     def _dev_scores(self, run: Run, hparams: HParams, vocabularies: Vocabularies) -> SplitScores:
         return SplitScores(
@@ -139,11 +161,7 @@ class Experiment:
         """Notes for the user on resumption, on differences from the last start, and on dropped pairs."""
         notes = [f"resuming from {file_name(start.step)} (step {start.step})"] if start.step else []
         if folder.has_run:
-            before, now = MadeOf(dataclasses.asdict(folder.hparams)), MadeOf(dataclasses.asdict(hparams))
-            notes += [
-                f"{name}: {_plain(before.values[name])} -> {_plain(now.values[name])}"
-                for name in before.changed(now)
-            ]
+            notes += _changes(folder.hparams, hparams)
             notes += _data_change(start, folder.run.data_dir, run.data_dir, fingerprints.train)
             evaluations = curve_files.read_segments(folder.path, curve_files.DEV, "loss")
             if evaluations and evaluations[-1].measured_on != fingerprints.dev:
@@ -157,6 +175,12 @@ class Experiment:
                 f"max_length={hparams.max_length} tokens and dropped"
             )
         return notes
+
+
+def _changes(before: HParams, now: HParams) -> list[str]:
+    """Describes each hparam that is another now."""
+    old, new = MadeOf(dataclasses.asdict(before)), MadeOf(dataclasses.asdict(now))
+    return [f"{name}: {_plain(old.values[name])} -> {_plain(new.values[name])}" for name in old.changed(new)]
 
 
 def _plain(value: object) -> str:

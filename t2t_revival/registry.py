@@ -113,16 +113,20 @@ def hparams(name: str, overrides: str = "") -> HParams:
 
 
 def usual_hparams(
-    problem: Problem, metadata: Metadata, minutes: float = auto.MINUTES, updates: int = 0
+    problem: Problem,
+    metadata: Metadata,
+    minutes: float = auto.MINUTES,
+    updates: int = 0,
+    pace: float = auto.PACE,
 ) -> tuple[str, HParams]:
-    """Returns the name of a set for a problem's data and its hparams, of a training of minutes or updates."""
+    """Returns the name of a set for a problem's data and its hparams, as `auto.fitted` says."""
     counts = metadata.splits["train"]
     tiny, small, base = problem.usual_hparams
     name = tiny if metadata.source == "sample" else base if counts.examples >= auto.FITS[-1].pairs else small
     tokens = sum(length * examples for length, examples in counts.lengths.items())
     if name != auto.AUTO:
         return name, hparams(name)
-    return name, auto.fitted(counts.examples, tokens, minutes, updates)
+    return name, auto.fitted(counts.examples, tokens, minutes, updates, pace)
 
 
 def usual_decoding(problem: Problem, metadata: Metadata) -> dict[str, float]:

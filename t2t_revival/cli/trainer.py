@@ -10,6 +10,7 @@ SIGHUP save and stop; the same command resumes from there.
 from __future__ import annotations
 
 import signal
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -26,7 +27,7 @@ from t2t_revival.cli.support.run_flags import TrainingFlags
 from t2t_revival.cli.support.subcommand import BestExport
 from t2t_revival.curve_files import best_row, is_annealed, is_falling
 from t2t_revival.errors import CommandLine, T2TError
-from t2t_revival.hparams.auto import AUTO, EVAL_FREQUENCY, MINUTES, USUAL, fitted
+from t2t_revival.hparams.auto import AUTO, EVAL_FREQUENCY, MINUTES, USUAL, fitted, pace_of
 from t2t_revival.hparams.hparams import HParams
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.problems.problem import DEV, TRAIN, Data
@@ -111,19 +112,25 @@ def _train(flags: TrainerFlags) -> int:
             tensorflow_setup.load_tensorflow()
             tensorflow_setup.num_training_parts(hparams.batch_size)  # sets threads before TensorFlow starts
         flags.generate_data(problem)
-    data = problem.open(flags.data_path)
+    data, refit = problem.open(flags.data_path), None
     if fits:
         name, usual = registry.usual_hparams(problem, data.metadata, minutes, updates)
         hparams = _hparams(flags, folder, like, usual)
         if name == AUTO and not updates:
             config = replace(config, train_minutes=minutes)
+
+            def refit(channels: int, tokens: int) -> HParams:
+                pace = pace_of(channels, tokens, minutes)
+                _, usual = registry.usual_hparams(problem, data.metadata, minutes, 0, pace)
+                return _hparams(flags, folder, like, usual)
+
         say(_choice(data, name, hparams, config))
     start = Start.prepare(data, hparams, flags.named_set(), config, folder)
     for note in data.check_origins() if has_data else ():
         say(note)
     _check_corpora(flags, list(data.corpora(DEV)))
     tensorflow_setup.load_backend()
-    return _run(flags, hparams, start)
+    return _run(flags, hparams, start, refit)
 
 
 def _hparams(
@@ -152,7 +159,9 @@ def _choice(data: Data, name: str, hparams: HParams, config: RunConfig) -> str:
     return f"for {why}: {', '.join(parts)}; --hparams_set takes another"
 
 
-def _run(flags: TrainerFlags, hparams: HParams, start: Start) -> int:
+def _run(
+    flags: TrainerFlags, hparams: HParams, start: Start, refit: Callable[[int, int], HParams] | None
+) -> int:
     """Trains; returns the exit status."""
     from t2t_revival.experiment import Experiment
 
@@ -160,7 +169,7 @@ def _run(flags: TrainerFlags, hparams: HParams, start: Start) -> int:
     parts = tensorflow_setup.num_training_parts(hparams.batch_size)
     config = replace(start.config, num_parallel_batches=parts)
     experiment = Experiment(
-        data, hparams, flags.named_set(), config, flags.eval_bleu_sentences, flags.is_batch_size_auto
+        data, hparams, flags.named_set(), config, flags.eval_bleu_sentences, flags.is_batch_size_auto, refit
     )
     say(f"training {data.problem.name} with {flags.hparams_set}, output_dir {folder.path}")
     if config.strategy == "multi_worker":

@@ -9,14 +9,21 @@ from unittest.mock import Mock
 import pytest
 
 from t2t_revival import registry
+from t2t_revival.hparams import auto
 from t2t_revival.hparams.auto import EVAL_FREQUENCY, FITS, MINUTES, fitted, vocab_sizes
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.problems.parse_wsj import ParseWsj
 from t2t_revival.problems.translate_ende import TranslateEnde
+from t2t_revival.training.trainer import Trainer
+from tests.cli.trainer_command import train
 from tests.support.commands import run
 from tests.support.line_corpus import write_corpus
 
 SMALL = "--hparams=num_hidden_layers=1,hidden_size=8,filter_size=8,num_heads=2"
+
+
+def test_the_pace_is_that_of_the_usual_size() -> None:
+    assert auto.pace_of(256, 7_200_000, 30) == auto.pace_of(128, 4 * 7_200_000, 30) == 4000
 
 
 @pytest.mark.parametrize("fit", FITS)
@@ -26,12 +33,22 @@ def test_each_size_has_its_own(fit) -> None:
 
 
 @pytest.mark.parametrize(
-    ("minutes", "updates", "dropout", "batch_size"),
-    [(10, 0, 0.1, 2048), (45, 0, 0.2, 4096), (120, 0, 0.3, 4096), (30, 1000, 0.1, 2048)],
+    ("length", "channels", "dropout", "batch_size"),
+    [
+        ({"minutes": 10}, 256, 0.0, 2048),
+        ({"minutes": 15}, 256, 0.1, 2048),
+        ({"minutes": 45}, 256, 0.2, 4096),
+        ({"minutes": 120}, 256, 0.3, 4096),
+        ({"updates": 200}, 256, 0.0, 2048),
+        ({"pace": 700}, 128, 0.1, 2048),
+        ({"pace": 100_000}, 256, 0.3, 4096),
+    ],
 )
-def test_longer_trainings_have_more_dropout_and_larger_batches(minutes, updates, dropout, batch_size) -> None:
-    hparams = fitted(30_000, 600_000, minutes, updates)
+def test_longer_trainings_have_more_dropout_and_larger_sizes(length, channels, dropout, batch_size) -> None:
+    hparams = fitted(30_000, 600_000, **length)
+    assert (hparams.hidden_size, hparams.filter_size) == (channels, 4 * channels)
     assert (hparams.layer_prepostprocess_dropout, hparams.batch_size) == (dropout, batch_size)
+    assert hparams.attention_dropout == hparams.relu_dropout == min(dropout, 0.1)
 
 
 def test_more_text_is_not_trained_on_for_longer_than_it_helps() -> None:
@@ -88,6 +105,28 @@ def test_half_an_hour_is_the_longest(tmp_path: Path) -> None:
     assert (tmp_path / "out" / f"model.ckpt-{EVAL_FREQUENCY}.npz").exists()
     assert "the learning rate has fallen to 0" in done.stdout
     assert "next: t2t-decoder" in done.stdout
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("bound", "channels"), [(50_000, 128), (20_000, 256)])
+def test_a_slow_machine_gets_a_smaller_model(
+    bound: int, channels: int, tmp_path: Path, capsys: Any, monkeypatch: Any
+) -> None:
+    """One that reads some 33,000 tokens, where the usual pace promised 72,000."""
+    monkeypatch.setattr(Trainer, "_seconds_of_updates", lambda *_: (0.1, 1.0))
+    monkeypatch.setattr(auto, "SIZES", (auto.Size(bound, 128, 2048), auto.SIZES[1]))
+    corpus = write_corpus(tmp_path / "corpus", train=300, dev=10)
+    flags = f"--data_source={corpus}", "--vocab_size=310", "--hparams_set=", "--train_minutes=0.3"
+    assert train(tmp_path / "data", tmp_path / "out", *flags, hparams="num_hidden_layers=1") == 0
+    said, hparams = capsys.readouterr().err, ModelFolder(tmp_path / "out").hparams
+    assert "for 300 pairs: 1+1 layers, 256/1024, " in said
+    assert ("hidden_size: 256 -> 128, filter_size: 1024 -> 512" in said) == (channels == 128)
+    assert (hparams.hidden_size, hparams.filter_size, hparams.num_hidden_layers) == (
+        channels,
+        4 * channels,
+        1,
+    )
+    assert hparams.train_steps <= 16
 
 
 @pytest.mark.slow
