@@ -15,7 +15,7 @@ from t2t_revival.hparams.hparams import HParams
 AUTO = "auto"
 MINUTES = 30.0  # of a training whose length nobody gives
 EVAL_FREQUENCY = 500  # updates between evaluations: some 4 minutes of half an hour
-PACE = 4000  # target tokens a second, of two cores with bfloat16: until a training has measured its own
+PACE = 60 * 4000  # target tokens a minute, of two cores with bfloat16: until a training has measured its own
 USUAL = 30_000, 20 * 30_000  # pairs and tokens, where none are known
 DECODING = {"alpha": 1.0}  # by which outputs, too short at T2T's 0.6, gain 0.1 to 0.3 BLEU on dev
 DROPOUTS = ((5, 0.0), (12, 0.1), (40, 0.2), (math.inf, 0.3))  # for fewer epochs than these
@@ -66,23 +66,19 @@ def vocab_sizes(usual: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ..
     return own + tuple(size for size in usual if size[0] > own[-1][0])
 
 
-def fitted(
-    pairs: int, tokens: int, minutes: float = MINUTES, updates: int = 0, pace: float = PACE
-) -> HParams:
+def fitted(pairs: int, tokens: int, read: float = MINUTES * PACE, updates: int = 0) -> HParams:
     """Returns the set for a corpus; its `train_steps` are those after which scores rise no more.
 
     Args:
         pairs: of the corpus.
         tokens: of the longer sides of its pairs.
-        minutes: of the training; they decide with the tokens about sizes, batches and dropout.
+        read: target tokens that 256/1024 reads in the time; they decide about sizes, batches and dropout.
         updates: of the training, where they are given instead.
-        pace: target tokens that 256/1024 reads in a second.
     """
     fit = next((fit for fit in FITS if pairs < fit.pairs), FITS[-1])
     sizes = [size for size in SIZES if not updates or size.speed == 1]
-    seen = updates * SIZES[-1].batch_size or 60 * minutes * pace
-    size = next(size for size in sizes if seen < size.tokens)
-    seen = size.speed * (updates * size.batch_size or seen)
+    size = next(size for size in sizes if (updates * SIZES[-1].batch_size or read) < size.tokens)
+    seen = updates * size.batch_size or read * size.speed
     dropout = next(rate for epochs, rate in DROPOUTS if seen < epochs * tokens)
     hparams = small().replace(
         hidden_size=size.channels,
@@ -100,10 +96,9 @@ def fitted(
     return hparams.of_length(max(1000, fit.epochs * tokens // hparams.batch_size), falls=True)
 
 
-def pace_of(channels: int, tokens: int, minutes: float) -> float:
-    """Returns the target tokens that 256/1024 reads in a second, where a model reads so many in minutes."""
-    speed = next((size.speed for size in SIZES if size.channels == channels), 1)
-    return tokens / speed / (60 * minutes)
+def by_usual_size(tokens: int, channels: int) -> float:
+    """Returns the tokens that 256/1024 reads in the time in which a model of some channels reads `tokens`."""
+    return tokens / next((size.speed for size in SIZES if size.channels == channels), 1)
 
 
 @registration.register_hparams

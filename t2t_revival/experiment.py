@@ -105,10 +105,8 @@ class Experiment:
                 on_event(NoteEvent(note))
             trainer = Trainer(data, hparams, config, engine, None, on_event, on_start)
             if config.train_minutes and folder.has_run:
-                kept = (
-                    f"train_minutes: the training keeps its {hparams.train_steps:,} updates and its schedule"
-                )
-                on_event(NoteEvent(kept))
+                kept = f"its {hparams.train_steps:,} updates and its schedule"
+                on_event(NoteEvent(f"train_minutes: the training keeps {kept}"))
             elif config.train_minutes:
                 on_event(NoteEvent("measuring the speed of the first updates"))
                 trainer = self._timed(trainer, config.train_minutes)

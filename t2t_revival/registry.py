@@ -113,11 +113,7 @@ def hparams(name: str, overrides: str = "") -> HParams:
 
 
 def usual_hparams(
-    problem: Problem,
-    metadata: Metadata,
-    minutes: float = auto.MINUTES,
-    updates: int = 0,
-    pace: float = auto.PACE,
+    problem: Problem, metadata: Metadata, read: float = auto.MINUTES * auto.PACE, updates: int = 0
 ) -> tuple[str, HParams]:
     """Returns the name of a set for a problem's data and its hparams, as `auto.fitted` says."""
     counts = metadata.splits["train"]
@@ -126,7 +122,7 @@ def usual_hparams(
     tokens = sum(length * examples for length, examples in counts.lengths.items())
     if name != auto.AUTO:
         return name, hparams(name)
-    return name, auto.fitted(counts.examples, tokens, minutes, updates, pace)
+    return name, auto.fitted(counts.examples, tokens, read, updates)
 
 
 def usual_decoding(problem: Problem, metadata: Metadata) -> dict[str, float]:

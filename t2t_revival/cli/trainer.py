@@ -27,7 +27,7 @@ from t2t_revival.cli.support.run_flags import TrainingFlags
 from t2t_revival.cli.support.subcommand import BestExport
 from t2t_revival.curve_files import best_row, is_annealed, is_falling
 from t2t_revival.errors import CommandLine, T2TError
-from t2t_revival.hparams.auto import AUTO, EVAL_FREQUENCY, MINUTES, USUAL, fitted, pace_of
+from t2t_revival.hparams.auto import AUTO, EVAL_FREQUENCY, MINUTES, PACE, USUAL, by_usual_size, fitted
 from t2t_revival.hparams.hparams import HParams
 from t2t_revival.model_folder import ModelFolder
 from t2t_revival.problems.problem import DEV, TRAIN, Data
@@ -75,8 +75,7 @@ def _train(flags: TrainerFlags) -> int:
         if not flags.hparams_set:
             like = warm_start.folder.hparams
             flags = replace(flags, hparams_set=warm_start.folder.run.hparams_set)
-    vocab_files = warm_start.folder.vocabulary_files if warm_start else []
-    problem = flags.named_problem(vocab_files)
+    problem = flags.named_problem(warm_start.folder.vocabulary_files if warm_start else [])
     folder = ModelFolder(flags.run_dir())
     if warm_start and folder.path.absolute() == warm_start.folder.path:
         raise T2TError(f"--warm_start_from={folder.path} is the output_dir too: give another --output_dir")
@@ -86,8 +85,9 @@ def _train(flags: TrainerFlags) -> int:
     hparams = _hparams(flags, folder, like)
     updates = hparams.train_steps if flags.train_steps or "train_steps=" in flags.hparams else 0
     minutes = flags.config.train_minutes or MINUTES
+    length = minutes * PACE, updates
     if fits:  # and the batch size is that of the length, before there is data
-        hparams = _hparams(flags, folder, like, fitted(*USUAL, minutes, updates))
+        hparams = _hparams(flags, folder, like, fitted(*USUAL, *length))
     flags.check_metrics(problem)
     if mixture := problem.requested_mixture:
         _check_corpora(flags, [corpus.name for corpus in mixture.corpora])
@@ -114,15 +114,14 @@ def _train(flags: TrainerFlags) -> int:
         flags.generate_data(problem)
     data, refit = problem.open(flags.data_path), None
     if fits:
-        name, usual = registry.usual_hparams(problem, data.metadata, minutes, updates)
+        name, usual = registry.usual_hparams(problem, data.metadata, *length)
         hparams = _hparams(flags, folder, like, usual)
         if name == AUTO and not updates:
             config = replace(config, train_minutes=minutes)
 
             def refit(channels: int, tokens: int) -> HParams:
-                pace = pace_of(channels, tokens, minutes)
-                _, usual = registry.usual_hparams(problem, data.metadata, minutes, 0, pace)
-                return _hparams(flags, folder, like, usual)
+                read = by_usual_size(tokens, channels)
+                return _hparams(flags, folder, like, registry.usual_hparams(problem, data.metadata, read)[1])
 
         say(_choice(data, name, hparams, config))
     start = Start.prepare(data, hparams, flags.named_set(), config, folder)

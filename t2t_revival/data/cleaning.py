@@ -59,11 +59,6 @@ def _is_broken(source: str, target: str) -> bool:
     )
 
 
-def _is_uneven(source: str, target: str) -> bool:
-    shorter, longer = sorted((_length(source), _length(target)))
-    return longer > RATIO_LENGTH and longer > MAX_RATIO * shorter
-
-
 def _length(side: str) -> int:
     """Counts characters, a wide one as several, so that lengths of different scripts can be compared."""
     return len(side) + (WIDE_LENGTH - 1) * sum(map(len, () if side.isascii() else WIDE.findall(side)))
@@ -100,7 +95,9 @@ RULES = (
         lambda *sides: max(map(_length, sides)) > MAX_LENGTH,
     ),
     Rule(
-        "uneven", f"one side has over {RATIO_LENGTH} characters and {MAX_RATIO} times the other's", _is_uneven
+        "uneven",
+        f"one side has over {RATIO_LENGTH} characters and {MAX_RATIO} times the other's",
+        lambda *sides: max(map(_length, sides)) > max(RATIO_LENGTH, MAX_RATIO * min(map(_length, sides))),
     ),
     Rule(
         "few letters",

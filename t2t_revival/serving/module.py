@@ -147,12 +147,9 @@ class ServingModule(tf.Module):
         has_tables = TABLES in specs
         has_tag = bool(self._tags) and not has_tables and PREFIXES not in specs
         specs = [*specs, *[TAG] * has_tag]
+        defaults = {TAG: tf.constant("")}
         parameters = [
-            Parameter(
-                spec.name,
-                Parameter.POSITIONAL_OR_KEYWORD,
-                default=tf.constant("") if spec is TAG else Parameter.empty,
-            )
+            Parameter(spec.name, Parameter.POSITIONAL_OR_KEYWORD, default=defaults.get(spec, Parameter.empty))
             for spec in specs
         ]
 

@@ -22,10 +22,6 @@ from tests.support.line_corpus import write_corpus
 SMALL = "--hparams=num_hidden_layers=1,hidden_size=8,filter_size=8,num_heads=2"
 
 
-def test_the_pace_is_that_of_the_usual_size() -> None:
-    assert auto.pace_of(256, 7_200_000, 30) == auto.pace_of(128, 4 * 7_200_000, 30) == 4000
-
-
 @pytest.mark.parametrize("fit", FITS)
 def test_each_size_has_its_own(fit) -> None:
     sizes = vocab_sizes(((2_000_000, 16_000),))
@@ -33,19 +29,18 @@ def test_each_size_has_its_own(fit) -> None:
 
 
 @pytest.mark.parametrize(
-    ("length", "channels", "dropout", "batch_size"),
+    ("tokens", "updates", "channels", "dropout", "batch_size"),
     [
-        ({"minutes": 10}, 256, 0.0, 2048),
-        ({"minutes": 15}, 256, 0.1, 2048),
-        ({"minutes": 45}, 256, 0.2, 4096),
-        ({"minutes": 120}, 256, 0.3, 4096),
-        ({"updates": 200}, 256, 0.0, 2048),
-        ({"pace": 700}, 128, 0.1, 2048),
-        ({"pace": 100_000}, 256, 0.3, 4096),
+        (1_200_000, 0, 128, 0.1, 2048),
+        (2_400_000, 0, 256, 0.0, 2048),
+        (3_600_000, 0, 256, 0.1, 2048),
+        (9_600_000, 0, 256, 0.2, 4096),
+        (28_800_000, 0, 256, 0.3, 4096),
+        (7_200_000, 200, 256, 0.0, 2048),
     ],
 )
-def test_longer_trainings_have_more_dropout_and_larger_sizes(length, channels, dropout, batch_size) -> None:
-    hparams = fitted(30_000, 600_000, **length)
+def test_longer_ones_are_larger_with_more_dropout(tokens, updates, channels, dropout, batch_size) -> None:
+    hparams = fitted(30_000, 600_000, tokens, updates)
     assert (hparams.hidden_size, hparams.filter_size) == (channels, 4 * channels)
     assert (hparams.layer_prepostprocess_dropout, hparams.batch_size) == (dropout, batch_size)
     assert hparams.attention_dropout == hparams.relu_dropout == min(dropout, 0.1)
@@ -71,8 +66,7 @@ class Own(TranslateEnde):
 def test_its_models_decode_with_alpha_1_unless_the_problem_has_its_own(kind, pairs, alpha) -> None:
     metadata: Any = Mock(splits={"train": Mock(examples=pairs, lengths={20: pairs})})
     problem = kind()
-    usual = registry.usual_decoding(problem, metadata)
-    assert (problem.decode_hparams() | usual)["alpha"] == alpha
+    assert (problem.decode_hparams() | registry.usual_decoding(problem, metadata))["alpha"] == alpha
 
 
 @pytest.mark.slow
@@ -109,9 +103,7 @@ def test_half_an_hour_is_the_longest(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("bound", "channels"), [(50_000, 128), (20_000, 256)])
-def test_a_slow_machine_gets_a_smaller_model(
-    bound: int, channels: int, tmp_path: Path, capsys: Any, monkeypatch: Any
-) -> None:
+def test_a_slow_machine_gets_a_smaller_model(bound, channels, tmp_path, capsys, monkeypatch) -> None:
     """One that reads some 33,000 tokens, where the usual pace promised 72,000."""
     monkeypatch.setattr(Trainer, "_seconds_of_updates", lambda *_: (0.1, 1.0))
     monkeypatch.setattr(auto, "SIZES", (auto.Size(bound, 128, 2048), auto.SIZES[1]))
@@ -119,7 +111,6 @@ def test_a_slow_machine_gets_a_smaller_model(
     flags = f"--data_source={corpus}", "--vocab_size=310", "--hparams_set=", "--train_minutes=0.3"
     assert train(tmp_path / "data", tmp_path / "out", *flags, hparams="num_hidden_layers=1") == 0
     said, hparams = capsys.readouterr().err, ModelFolder(tmp_path / "out").hparams
-    assert "for 300 pairs: 1+1 layers, 256/1024, " in said
     assert ("hidden_size: 256 -> 128, filter_size: 1024 -> 512" in said) == (channels == 128)
     assert (hparams.hidden_size, hparams.filter_size, hparams.num_hidden_layers) == (
         channels,

@@ -25,9 +25,7 @@ FLAGS = {
 LOAD = "from t2t_revival import Translator; Translator.load('out')"
 TRAIN = """
 import pathlib
-from t2t_revival import registry
-from t2t_revival import Experiment
-from t2t_revival import RunConfig
+from t2t_revival import Experiment, RunConfig, registry
 data = registry.problem("translate_ende").open("data")
 Experiment(data, registry.hparams("tiny"), "tiny", RunConfig(pathlib.Path("new"))).run()
 """

@@ -6,7 +6,7 @@ from io import BytesIO
 import numpy as np
 import pytest
 
-from t2t_revival import DecodeHParams, LineConstraints, T2TError, Translator, registry
+from t2t_revival import DecodeHParams, LineConstraints, Translator, registry
 from t2t_revival.addons.ctranslate2.served import TranslatorModel
 from t2t_revival.addons.lexical.constraints import Term
 from t2t_revival.decoding.files.part_file import OutputStream
@@ -70,20 +70,6 @@ def test_outputs_are_those_of_the_translator(translator, served, settings, lines
     options = DecodeHParams.parse(settings)
     local = Translator(translator.model, translator.vocabulary, options, 30, alignment_heads=HEADS)
     assert_same(asking(served, settings).nbest(lines), local.nbest(lines))
-
-
-@pytest.mark.slow
-def test_beginnings_of_outputs(translator, served):
-    lines, prefixes = ["the dog sees the house", "", "cat", "houses"], ["der Hund", None, "", "the cat sees"]
-    options = DecodeHParams.parse("beam_size=3,extra_length=3,return_beams=True")
-    local = Translator(translator.model, translator.vocabulary, options, 30)
-    by_request = asking(served, "beam_size=3,extra_length=3,return_beams=True")
-    found = by_request.nbest(lines, prefixes=prefixes)
-    assert_same(found, local.nbest(lines, prefixes=prefixes))
-    assert all(output.text.startswith("der Hund") for output in found[0])
-    for wrong, fault in ((["a"], "1 prefixes for 4 lines"), (["", "a", "", ""], "line 2: a prefix without")):
-        with pytest.raises(T2TError, match=fault):
-            by_request.nbest(lines, prefixes=wrong)
 
 
 @pytest.mark.slow

@@ -64,7 +64,7 @@ def run(job: dict[str, Any]) -> dict[str, Any]:
     return {
         "losses": losses,
         "notes": notes,
-        "compilations": engine.compilations,
+        "compilations": engine._step._cache_size(),
         "tokens": result.seen.target_tokens,
         **counts,
     }

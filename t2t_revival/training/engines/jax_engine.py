@@ -285,11 +285,6 @@ class JaxEngine(Engine):
             batch["alignments"] = array((rows, length, length), "float32")
         return batch
 
-    @property
-    def compilations(self) -> int:
-        """Shapes of batches for which the step was compiled."""
-        return self._step._cache_size()
-
     def _first_state(self) -> State:
         model = self._model
         weights = [weight.value for weight in model.trainable_variables]
