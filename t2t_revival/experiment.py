@@ -128,7 +128,7 @@ class Experiment:
         changes = _changes(hparams, fitting.replace(**{name: getattr(hparams, name) for name in OF_LENGTH}))
         if not changes:
             return timed
-        trainer.on_event(NoteEvent(f"for some {tokens:,} tokens: {', '.join(changes)}"))
+        trainer.on_event(NoteEvent(f"at this speed it reads {tokens:,} tokens, so {', '.join(changes)}"))
         left = minutes - (time.monotonic() - began) / 60
         return dataclasses.replace(trainer, hparams=fitting).lasting(left, fitting.train_steps)
 
