@@ -190,7 +190,7 @@ class RunConfig:
             off on a CPU whose operations have a thread each (`intra_op_parallelism_threads`).
         seed: seed of the weights, of dropout and of the order of the data.
         eval_frequency: updates between two evaluations, each with a checkpoint. With 0 only the last update
-            is evaluated. With the set auto the default is 250.
+            is evaluated. With the set auto the default is 500.
         save_seconds: seconds between two checkpoints besides these. With 0 there are none besides.
         max_nonfinite_steps: updates skipped in a row, since loss or gradients are not finite, after which
             training stops; at least 1.

@@ -206,6 +206,7 @@ def test_a_translator_has_the_types_of_an_export(translator, served):
             assert {name: info.dtype for name, info in own.items()} == {
                 name: info.dtype for name, info in other.items()
             }
+        assert not model.signature_defs[signature].defaults
 
 
 @pytest.mark.parametrize(
