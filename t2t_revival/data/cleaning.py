@@ -97,7 +97,7 @@ RULES = (
     Rule(
         "uneven",
         f"one side has over {RATIO_LENGTH} characters and {MAX_RATIO} times the other's",
-        lambda *sides: max(map(_length, sides)) > max(RATIO_LENGTH, MAX_RATIO * min(map(_length, sides))),
+        lambda *sides: (two := sorted(map(_length, sides)))[1] > max(RATIO_LENGTH, MAX_RATIO * two[0]),
     ),
     Rule(
         "few letters",
