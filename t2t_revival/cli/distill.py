@@ -6,9 +6,9 @@ t2t-distill --teacher=DIR[,DIR...] --distilled_dir=DIR --decode_shards=4 --worke
             [--monolingual=FILE,...]
 
 Decodes the training sources, and further text, with a teacher; trains a student on the outputs with
-t2t-trainer; averages its last checkpoints; and writes a table of the two models' quality, speed and size to
-output_dir/distillation.md. Steps that are complete are skipped: after an interruption, even kill -9, the same
-command resumes.
+t2t-trainer; averages its last checkpoints, unless its learning rate has fallen to 0; and writes a table of
+the two models' quality, speed and size to output_dir/distillation.md. Steps that are complete are skipped:
+after an interruption, even kill -9, the same command resumes.
 
 With --worker_id it only decodes one worker's share of the text. When all workers are done, the command
 without it does the rest.
@@ -37,7 +37,7 @@ from t2t_revival.cli.support.messages import ProgressBar, say, warn_of_corruptio
 from t2t_revival.cli.support.problem_flags import show_generation
 from t2t_revival.cli.support.subcommand import run_command
 from t2t_revival.cli.support.text_files import STANDARD_STREAM, read_lines
-from t2t_revival.curve_files import DEV, has_point
+from t2t_revival.curve_files import DEV, has_point, is_annealed
 from t2t_revival.decoding.trained_models import TrainedModel, load_translator, open_models
 from t2t_revival.errors import CommandLine, T2TError
 from t2t_revival.evaluation.decoded import language_of
@@ -46,7 +46,6 @@ from t2t_revival.problems.problem import TRAIN
 from t2t_revival.utils import checked_json
 from t2t_revival.utils.files import write_whole, writing
 
-REPORT = "distillation"
 DECODING = (
     "teacher",
     "checkpoint",
@@ -198,7 +197,8 @@ def _train_student(flags: DistillFlags, teachers: list[TrainedModel], run: Run) 
         places = {"problem": run.problem, "data_dir": data_dir, "output_dir": output_dir}
         training = flags.repeated(("hparams_set", *run_flags.NAMES, *COMMON))
         run_command("t2t-trainer", {**places, **training})
-    if list_checkpoints(output_dir)[-1].step not in [average.step for average in list_averaged(output_dir)]:
+    averages = [average.step for average in list_averaged(output_dir)]
+    if not is_annealed(output_dir) and list_checkpoints(output_dir)[-1].step not in averages:
         average_latest(output_dir, hparams.average_checkpoints, on_damaged=warn_of_corruption, on_note=say)
     _compare(flags, outputs, TrainedModel.select(ModelFolder(output_dir), None, warn_of_corruption))
     print(f"next: {CommandLine('t2t-decoder', output_dir=output_dir, t2t_usr_dir=flags.t2t_usr_dir)}")
@@ -206,7 +206,7 @@ def _train_student(flags: DistillFlags, teachers: list[TrainedModel], run: Run) 
 
 def _compare(flags: DistillFlags, outputs: TeacherOutputs, student: TrainedModel) -> None:
     """Measures teacher and student, unless that is done; prints and writes the table."""
-    path = student.folder.path / f"{REPORT}.json"
+    path = student.folder.path / "distillation.json"
     models = {TEACHER: outputs.origin()["teacher"], STUDENT: student.name}
     found = checked_json.load(path, "remove it") if path.exists() else {}
     if found.get("models") != models:

@@ -89,16 +89,8 @@ def test_the_student_has_learned_the_outputs_of_the_decoder(place: Path, said: s
 
 
 def test_the_two_are_compared(place: Path, said: str) -> None:
-    for name in (
-        "parameters",
-        "MB",
-        "dev BLEU",
-        "dev chrF",
-        "test BLEU",
-        "test chrF",
-        "sentences/s",
-        "ms per sentence",
-    ):
+    names = "parameters,MB,dev BLEU,dev chrF,test BLEU,test chrF,sentences/s,ms per sentence"
+    for name in names.split(","):
         row = rf"^\| {re.escape(name)}( \| [\d.,e+-]+){{3}} \|$"  # teacher, student, student with a beam of 1
         assert re.search(row, said, re.MULTILINE), said
     assert (place / "student" / "distillation.md").read_text(encoding="utf-8") in said
@@ -108,6 +100,14 @@ def test_the_two_are_compared(place: Path, said: str) -> None:
 def test_the_same_command_repeats_nothing(place: Path, said: str) -> None:
     table = said[said.index("## Teacher and student") :]
     assert distilled(place, run_nothing) == table
+
+
+@pytest.mark.nightly
+def test_no_average_where_the_rate_falls_to_0(place: Path, said: str, tmp_path: Path) -> None:
+    shared = [*decoding_flags(place), f"--distilled_dir={place / 'student' / 'distilled'}"]
+    student = ["--hparams_set=auto", f"--hparams={STUDENT}", f"--output_dir={tmp_path}"]
+    run("t2t-distill", *shared, *student, "--train_steps=2", "--eval_bleu_sentences=0")
+    assert not (tmp_path / "averaged").exists()
 
 
 def test_another_student_shares_the_outputs(
